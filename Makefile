@@ -1,0 +1,76 @@
+# Every target works from a fresh clone: the first one run sets up .venv.
+#
+#   make CPU=1 lab            installs PyTorch's own CPU wheels: no gigabytes of CUDA packages
+#   make PY=python3 test-gpu  uses that Python as it is, and installs nothing
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+EXTRAS := book,lab,test$(if $(shell command -v nvidia-smi),$(comma)gpu)
+comma := ,
+INDEX := $(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
+SETUP := $(if $(filter $(VENV)/%,$(PY)),$(VENV)/.installed)
+NOTEBOOKS = $(shell git ls-files 'book/*.ipynb' 'labs/*.ipynb')
+# A cell that hangs is found in two minutes. Notebooks run one at a time: some of them measure.
+NBVAL := $(PY) -m pytest -p no:xdist --nbval --nbval-current-env --nbval-cell-timeout=120
+
+.PHONY: help setup doctor book lab test test-more test-gpu references resources measure clean
+
+help:
+	@echo 'make book        build the book from the stored outputs'
+	@echo 'make lab         open JupyterLab on the chapters'
+	@echo 'make test        lint, tests, and every notebook against its stored outputs'
+	@echo 'make test-more   tests that drive a browser or take minutes'
+	@echo 'make test-gpu    on a GPU: the check, the tests and every notebook'
+	@echo 'make doctor      what is here, and what each missing piece costs'
+	@echo 'make references  execute every notebook and store its outputs'
+	@echo 'make resources   store what the compilers say of every kernel'
+	@echo 'make measure     on a GPU: write book/results/<gpu>.json'
+
+setup: $(SETUP)
+
+$(VENV)/.installed: constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet $(INDEX) -c constraints.txt -e '.[$(EXTRAS)]'
+	touch $@
+
+doctor: $(SETUP)
+	@$(PY) -m kernels doctor
+
+book: $(SETUP)
+	@$(VENV)/bin/jupyter-book build . -W -n --keep-going -q
+	@echo 'Built. To read it: $(PY) -m http.server -b 127.0.0.1 -d _build/html, then http://127.0.0.1:8000'
+	@echo 'Or open _build/html/index.html; search needs the server.'
+
+lab: $(SETUP)
+	$(PY) -m jupyterlab --ip=127.0.0.1 --LabApp.news_url=None book/machine/tour.ipynb
+
+test: $(SETUP)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pytest -n 2 tests
+	$(NBVAL) $(NOTEBOOKS)
+
+test-more: $(SETUP)
+	$(PY) -m pytest -m 'browser or slow' tests
+
+test-gpu: $(SETUP)
+	$(PY) -m kernels check --device cuda
+	$(PY) -m kernels check --device cuda --wrong
+	$(PY) -m pytest tests
+	$(NBVAL) $(NOTEBOOKS)
+
+references: $(SETUP)
+	$(PY) -m jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
+
+resources: $(SETUP)
+	TRITON_INTERPRET=0 $(PY) -m kernels.resources tests/resources.json
+
+measure: $(SETUP)
+	mkdir -p book/results
+	$(PY) -m kernels bench --device cuda --json book/results
+	$(PY) -m kernels.measure.timeline book/results/timelines
+
+clean:
+	rm -rf _build

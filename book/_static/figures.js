@@ -1,0 +1,67 @@
+// Draws the page's Plotly figures, follows the page's theme, and gives frames controls of the browser's own.
+
+const NOW = { mode: "immediate", frame: { duration: 0, redraw: true }, transition: { duration: 0 } };
+
+// The house template with the page's text and line colours in place of its neutral greys.
+function themed(template) {
+  const style = getComputedStyle(document.documentElement);
+  const text = style.getPropertyValue("--pst-color-text-base").trim();
+  const line = style.getPropertyValue("--pst-color-border").trim();
+  const copy = structuredClone(template);
+  Object.assign(copy.layout.font, { color: text, family: getComputedStyle(document.body).fontFamily });
+  for (const axis of [copy.layout.xaxis, copy.layout.yaxis]) {
+    Object.assign(axis, { gridcolor: line, zerolinecolor: line, tickcolor: line, linecolor: text });
+  }
+  return copy;
+}
+
+function frameControls(plot, frames) {
+  const controls = document.createElement("div");
+  controls.className = "frames";
+  controls.innerHTML =
+    `<button type="button" aria-label="Previous step">&#x2039;</button>` +
+    `<input type="range" aria-label="Step" min="0" max="${frames.length - 1}" value="0">` +
+    `<button type="button" aria-label="Next step">&#x203a;</button>` +
+    `<output aria-live="polite"></output>`;
+  const [previous, next] = controls.querySelectorAll("button");
+  const range = controls.querySelector("input");
+  const name = controls.querySelector("output");
+  function label() {
+    const frame = frames[range.valueAsNumber];
+    name.textContent = frame.name;
+    range.setAttribute("aria-valuetext", frame.name);
+    previous.disabled = range.valueAsNumber === 0;
+    next.disabled = range.valueAsNumber === frames.length - 1;
+  }
+  function go(step) {
+    range.value = step;
+    label();
+    Plotly.animate(plot, [frames[range.valueAsNumber].name], NOW);
+  }
+  range.addEventListener("input", () => go(range.valueAsNumber));
+  previous.addEventListener("click", () => go(range.valueAsNumber - 1));
+  next.addEventListener("click", () => go(range.valueAsNumber + 1));
+  label();
+  return controls;
+}
+
+async function draw(figure) {
+  const plot = figure.querySelector(".plot");
+  const { data, layout, frames, config } = JSON.parse(figure.querySelector("script").textContent);
+  const { template, sliders, updatemenus, ...rest } = layout; // JupyterLab's controls; the page has its own
+  plot.textContent = "";
+  plot.style.height = `${layout.height ?? template.layout.height}px`;
+  const touch = matchMedia("(pointer: coarse)").matches; // a finger on a figure scrolls the page
+  await Plotly.newPlot(plot, data, { ...rest, template: themed(template), ...(touch && { dragmode: false }) }, config);
+  if (frames) {
+    await Plotly.addFrames(plot, frames);
+    figure.append(frameControls(plot, frames));
+  }
+  // A fold that opens and a sidebar that closes change the width too.
+  new ResizeObserver(() => plot.offsetWidth && Plotly.Plots.resize(plot)).observe(plot);
+  new MutationObserver(() => Plotly.relayout(plot, { template: themed(template) })).observe(document.documentElement, {
+    attributeFilter: ["data-theme"],
+  });
+}
+
+document.querySelectorAll("figure.plotly-figure").forEach(draw);

@@ -1,0 +1,24 @@
+"""GPU kernels at five levels: the package that the chapters and labs import.
+
+A *level* is a way to write an operation: 1 native, 2 TorchScript, 3 torch.compile, 4 Triton, 5 CUDA C. Every operation
+exists at all five, computes the same mathematics, and is checked against float64.
+
+    import kernels
+
+    y = kernels.layer_norm(x, weight, bias, level="triton")
+    op = kernels.operation("layer_norm")
+"""
+
+import os
+
+import torch
+
+# Triton decides between its compiler and its interpreter when it is imported, so the choice is made here, first.
+# TRITON_INTERPRET=0 or 1 in the environment wins.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+from kernels.operation import LEVELS, Case, Operation, Variant, operation, operations
+from kernels.ops.layer_norm import layer_norm
+
+__all__ = ["LEVELS", "Case", "Operation", "Variant", "layer_norm", "operation", "operations"]

@@ -1,0 +1,192 @@
+"""Is it right: every variant, on every case, forward and gradients, against float64.
+
+The rule. Inputs are rounded to the case's dtype first and then given to everyone. The errors of a variant and of the
+baseline (torch's operator in the same dtype) are taken against the float64 reference:
+
+- root mean square, per row and over the whole tensor: at most 2 × the baseline's;
+- largest absolute error: at most 4 × the baseline's;
+- either bound is at least 4 · eps(dtype) · max(rms(reference), 1), so that a lucky baseline does not forbid rounding;
+- NaN and infinities exactly where the reference, rounded to the dtype, has them.
+
+An *error ratio* is an error divided by its bound: 1 and less is right. While a variant runs, memory that it allocates
+is filled with NaN, so an element that it never wrote is found.
+"""
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from kernels.machine import here
+from kernels.operation import Case, Operation, Variant
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the check found for one variant on one case.
+
+    Args:
+        ratio: the largest error ratio over output and gradients; infinite for a wrong shape, NaN or exception.
+        failure: what is wrong, in words, or None.
+        skipped: why the variant did not run, or None.
+    """
+
+    operation: str
+    variant: str
+    case: Case
+    ratio: float = 0.0
+    failure: str | None = None
+    skipped: str | None = None
+
+
+def check(
+    op: Operation,
+    variants: tuple[Variant, ...] | None = None,
+    cases: tuple[Case, ...] | None = None,
+    device: str = "cpu",
+) -> Iterator[Result]:
+    """Check variants (all forward ones) on cases (edge and model ones); one result for each pair, as it is known."""
+    machine = here(device)
+    for case in cases if cases is not None else (*op.cases["edge"], *op.cases["model"]):
+        truth = None
+        for variant in variants if variants is not None else op.forward:
+            if reason := variant.unsupported(case, machine):
+                yield Result(op.name, variant.key, case, skipped=reason)
+                continue
+            truth = truth or Truth(op, case, op.inputs(case, device))
+            yield truth.judge(variant)
+
+
+class Truth:
+    """The reference and the baseline of an operation on one case, against which variants are judged.
+
+    Args:
+        inputs: those of the case, or any others of its dtype.
+        gradients: whether to judge the gradients too.
+    """
+
+    def __init__(self, op: Operation, case: Case, inputs: dict, gradients: bool = True) -> None:
+        self.op, self.case, self.inputs = op, case, inputs
+        wanted = op.gradients if gradients else ()
+        self.gradients = [name for name in wanted if isinstance(inputs[name], torch.Tensor)]
+        exact = {
+            name: value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+            for name, value in self.inputs.items()
+        }
+        output = op.reference(**exact)
+        random = torch.Generator(output.device).manual_seed(case.seed + 1)
+        dtype = getattr(torch, case.dtype)
+        self.dy = torch.randn(output.shape, generator=random, device=output.device).to(dtype)
+        self.reference = self._results(op.reference, exact, self.dy.double())
+        self.baseline = self._results(op.baseline, self.inputs, self.dy)
+        self.dtype = dtype
+
+    def _results(self, fn: Callable, inputs: dict, dy: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The output and the gradients by name: y, dx, dweight …"""
+        # detach() keeps strides; a variant must meet the layout that the case asks for.
+        inputs = {
+            name: value.detach().requires_grad_(name in self.gradients) if isinstance(value, torch.Tensor) else value
+            for name, value in inputs.items()
+        }
+        y = fn(**inputs)
+        if not self.gradients:
+            return {"y": y}
+        gradients = torch.autograd.grad(y, [inputs[name] for name in self.gradients], dy, allow_unused=True)
+        return {"y": y.detach()} | {f"d{name}": g for name, g in zip(self.gradients, gradients, strict=True)}
+
+    def judge(self, variant: Variant) -> Result:
+        """Run a variant and compare its output and gradients with the reference."""
+        result = {"operation": self.op.name, "variant": variant.key, "case": self.case}
+        before = {name: value.clone() for name, value in self.inputs.items() if isinstance(value, torch.Tensor)}
+        try:
+            with nan_filled_memory(), quiet(), really_compiled():
+                outputs = self._results(variant.fn, self.inputs, self.dy)
+        except Exception as error:  # a variant may fail in any way; each is a finding about it
+            return Result(**result, ratio=math.inf, failure=f"raised {type(error).__name__}: {error}")
+        for name, value in before.items():
+            if not torch.equal(value.nan_to_num(), self.inputs[name].nan_to_num()):
+                return Result(**result, ratio=math.inf, failure=f"it changed its input {name}")
+        worst, failures = 0.0, []
+        for name, reference in self.reference.items():
+            ratio, failure = compare(outputs[name], reference, self.baseline[name], self.dtype)
+            worst = max(worst, ratio)
+            if failure:
+                failures.append(f"{name}: {failure}")
+        return Result(**result, ratio=worst, failure="; ".join(failures) or None)
+
+
+def compare(
+    got: torch.Tensor | None, reference: torch.Tensor, baseline: torch.Tensor, dtype: torch.dtype
+) -> tuple[float, str | None]:
+    """The largest error ratio of `got`, and what is wrong with it, or None. The rule stands at the head of the file."""
+    if got is None:
+        return math.inf, "there is none: the gradient does not flow"
+    if got.shape != reference.shape or got.dtype != dtype:
+        return math.inf, f"got {got.dtype} {tuple(got.shape)}, expected {dtype} {tuple(reference.shape)}"
+    if reference.numel() == 0:
+        return 0.0, None
+    expected = reference.to(dtype)
+    for what, of in (("NaN", torch.isnan), ("+inf", torch.isposinf), ("-inf", torch.isneginf)):
+        if (wrong := of(got) != of(expected)).any():
+            return math.inf, f"{what} in the wrong places, {int(wrong.sum())} of them, first at {_first(wrong)}"
+
+    finite = torch.isfinite(expected)
+    zero = torch.zeros((), dtype=torch.float64, device=got.device)
+    error = torch.where(finite, got.double() - reference, zero)
+    allowed = torch.where(finite, baseline.double() - reference, zero).nan_to_num(0.0, 0.0, 0.0)
+    size = torch.where(finite, reference, zero)
+
+    floor = 4 * torch.finfo(dtype).eps
+    rows = _rms(error, -1) / torch.maximum(2 * _rms(allowed, -1), floor * _rms(size, -1).clamp(min=1))
+    whole = _rms(error) / torch.maximum(2 * _rms(allowed), floor * _rms(size).clamp(min=1))
+    largest = error.abs().max() / torch.maximum(4 * allowed.abs().max(), floor * _rms(size).clamp(min=1))
+    ratios = {"rms of a row": float(rows.max()), "rms": float(whole), "largest error": float(largest)}
+    what, ratio = max(ratios.items(), key=lambda item: item[1])
+    if ratio <= 1:
+        return ratio, None
+    at = _first(error.abs() == error.abs().max())
+    return ratio, (
+        f"{what} is {ratio:.3g} × its bound; largest error {float(error.abs().max()):.3g} at {at}: "
+        f"got {float(got[at]):.6g}, expected {float(reference[at]):.6g}"
+    )
+
+
+def _rms(values: torch.Tensor, dim: int | None = None) -> torch.Tensor:
+    return values.square().mean(dim).sqrt()
+
+
+def _first(mask: torch.Tensor) -> tuple[int, ...]:
+    return tuple(mask.nonzero()[0].tolist())
+
+
+@contextlib.contextmanager
+def nan_filled_memory() -> Iterator[None]:
+    """Within it, torch.empty gives NaN."""
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    fill = torch.utils.deterministic.fill_uninitialized_memory
+    # The filling works only while deterministic algorithms are asked for; warn_only keeps the others running.
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = fill
+
+
+def really_compiled() -> contextlib.AbstractContextManager:
+    """Within it, torch.compile compiles for every new kind of input; its default is to give up after 8, silently."""
+    return torch._dynamo.config.patch(recompile_limit=1000, fail_on_recompile_limit_hit=True)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the warnings that the check itself provokes: TorchScript's age, deterministic mode, NaN in NumPy."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*torch.jit.*deprecated.*")
+        warnings.filterwarnings("ignore", message=".*deterministic.*")
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="triton.runtime.interpreter")
+        yield

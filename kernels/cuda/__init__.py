@@ -1,0 +1,11 @@
+"""CUDA C on any machine: `RawKernel` and `RawModule` with CuPy's signatures, taking torch tensors.
+
+On a GPU they are CuPy's (NVRTC). On a CPU the same text is compiled by the system's C++ compiler and run by a runtime of
+our own. Where a kernel runs is decided by the device of its tensors. Kernels run in this process and are trusted: one that
+writes out of bounds or never ends takes the process with it.
+"""
+
+from kernels.cuda.errors import CompileError, LaunchError
+from kernels.cuda.kernel import Kernel, RawKernel, RawModule
+
+__all__ = ["CompileError", "Kernel", "LaunchError", "RawKernel", "RawModule"]

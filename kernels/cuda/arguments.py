@@ -1,0 +1,142 @@
+"""Checks of a launch, the same for a GPU and a CPU: grid, block, shared memory and the arguments of the kernel."""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+MAX_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+SHARED_BYTES = 48 << 10  # of a block, static and dynamic together, unless raised
+MAX_SHARED_BYTES = 227 << 10  # of a block on sm_90
+
+
+def dimensions(value: Sequence[int], what: str) -> tuple[int, int, int]:
+    """`value`, the `grid` or `block` of a launch, as three integers within CUDA's limits."""
+    limits = MAX_GRID if what == "grid" else MAX_BLOCK
+    if not isinstance(value, (tuple, list)) or not 1 <= len(value) <= 3:
+        raise TypeError(f"{what} must be a tuple of one to three integers, got {value!r}")
+    try:
+        sizes = tuple(operator.index(size) for size in value) + (1,) * (3 - len(value))
+    except TypeError:
+        raise TypeError(f"{what} must be a tuple of integers, got {value!r}") from None
+    for axis, size, limit in zip("xyz", sizes, limits, strict=True):
+        if size < 1:
+            hint = "; an empty grid cannot be launched: return before the launch when there is nothing to do"
+            raise ValueError(f"{what} is {tuple(value)}: its {axis} must be at least 1" + hint * (what == "grid"))
+        if size > limit:
+            raise ValueError(f"{what} is {tuple(value)}: its {axis} is {size:,}, more than CUDA's limit of {limit:,}")
+    return sizes
+
+
+def block_threads(block: tuple[int, int, int]) -> int:
+    """The number of threads in a block, at most 1,024."""
+    threads = block[0] * block[1] * block[2]
+    if threads > MAX_THREADS:
+        raise ValueError(f"block is {block}: {threads:,} threads, more than the {MAX_THREADS:,} that a block may have")
+    return threads
+
+
+def shared_bytes(dynamic: int, static: int, raised: int | None, most: int = MAX_SHARED_BYTES) -> int:
+    """`dynamic`, the `shared_mem` of a launch in bytes, if a block can have it beside its `static` shared memory."""
+    try:
+        dynamic = operator.index(dynamic)
+    except TypeError:
+        raise TypeError(f"shared_mem must be a number of bytes, got {dynamic!r}") from None
+    if dynamic < 0:
+        raise ValueError(f"shared_mem must not be negative, got {dynamic}")
+    beside = f" beside {static:,} bytes of static shared memory" if static else ""
+    if static + dynamic > most:
+        raise ValueError(f"shared_mem is {dynamic:,} bytes{beside}: a block can have at most {most:,} bytes")
+    if dynamic > (SHARED_BYTES - static if raised is None else raised):
+        allowed = f"{SHARED_BYTES:,} bytes in all" if raised is None else f"max_dynamic_shared_size_bytes={raised:,}"
+        raise ValueError(
+            f"shared_mem is {dynamic:,} bytes{beside}, more than the limit of {allowed}: set the kernel's "
+            f"max_dynamic_shared_size_bytes (together with static shared memory at most {most:,} bytes)"
+        )
+    return dynamic
+
+
+def raised_limit(value: int) -> int:
+    """A value for `max_dynamic_shared_size_bytes`."""
+    value = operator.index(value)
+    if not 0 <= value <= MAX_SHARED_BYTES:
+        raise ValueError(f"max_dynamic_shared_size_bytes must be from 0 to {MAX_SHARED_BYTES:,}, got {value:,}")
+    return value
+
+
+def device_of(args: Sequence[Any]) -> torch.device:
+    """The device that all tensors among `args` are on. Without a tensor: the current GPU, else the CPU."""
+    device, first = None, 0
+    for index, arg in enumerate(args):
+        if isinstance(arg, torch.Tensor):
+            if device is None:
+                device, first = arg.device, index
+            elif arg.device != device:
+                raise ValueError(
+                    f"argument {index} is a tensor on {arg.device}, but argument {first} is on {device}: "
+                    "a kernel's tensors must be on one device"
+                )
+    if device is None:
+        return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"argument {first} is a tensor on {device}: kernels run on cpu and cuda tensors")
+    return device
+
+
+def pack(args: Sequence[Any], sizes: Sequence[int]) -> list[bytes]:
+    """The bytes of each argument, for parameters of the given `sizes` in bytes."""
+    if len(args) != len(sizes):
+        raise TypeError(f"the kernel takes {len(sizes)} arguments, got {len(args)}")
+    return [_pack_one(index, arg, size) for index, (arg, size) in enumerate(zip(args, sizes, strict=True))]
+
+
+def _pack_one(index: int, arg: Any, size: int) -> bytes:
+    if isinstance(arg, torch.Tensor):
+        if size != 8:
+            raise TypeError(f"argument {index} is a tensor, but the parameter is no pointer: it takes {_bytes(size)}")
+        return arg.data_ptr().to_bytes(8, "little")
+    if isinstance(arg, (bool, np.bool_)):
+        if size != 1:
+            raise TypeError(
+                f"argument {index} is a bool, of 1 byte, but the parameter takes {_bytes(size)}: "
+                "pass int(…) or a NumPy scalar of its type"
+            )
+        return bytes([bool(arg)])
+    if isinstance(arg, np.generic):  # before float: np.float64 is one
+        if arg.nbytes != size:
+            raise TypeError(
+                f"argument {index} is a numpy.{arg.dtype.name}, of {_bytes(arg.nbytes)}, "
+                f"but the parameter takes {_bytes(size)}"
+            )
+        return arg.tobytes()
+    if isinstance(arg, int):
+        try:
+            return arg.to_bytes(size, "little", signed=arg < 0)
+        except OverflowError:
+            raise ValueError(f"argument {index} is {arg}, which does not fit a parameter of {_bytes(size)}") from None
+    if isinstance(arg, float):
+        if size != 8:
+            hint = {2: ": pass np.float16(…)", 4: ": pass np.float32(…)"}.get(size, "")
+            raise TypeError(
+                f"argument {index} is a Python float, of 8 bytes like a double, "
+                f"but the parameter takes {_bytes(size)}{hint}"
+            )
+        return struct.pack("<d", arg)
+    if arg is None and size == 8:
+        return bytes(8)
+    hint = "; for an array, pass a torch tensor" if hasattr(arg, "__array_interface__") or hasattr(arg, "dtype") else ""
+    raise TypeError(
+        f"argument {index} is a {type(arg).__module__}.{type(arg).__qualname__}: pass a torch tensor, an int, a float, "
+        f"a bool, a NumPy scalar, or None for a null pointer{hint}"
+    )
+
+
+def _bytes(size: int) -> str:
+    return f"{size} byte" if size == 1 else f"{size} bytes"

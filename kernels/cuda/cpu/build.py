@@ -1,0 +1,207 @@
+"""Compiles shared libraries with the system's C++ compiler and keeps them by content in a cache folder."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from kernels.cuda.cpu.translate import translate
+from kernels.cuda.errors import CompileError
+from kernels.cuda.source import Source
+
+_HERE = Path(__file__).parent
+_COMMON = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pipe")
+# nvcc assumes neither strict aliasing nor the absence of signed overflow, and sets no errno. No contraction and no
+# -march: the same results on every machine of an architecture.
+_KERNEL = (
+    "-w",
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fno-exceptions",
+    "-fno-asynchronous-unwind-tables",
+    "-nostartfiles",
+    "-Wl,-Bsymbolic",
+)
+_FOR_NVRTC = re.compile(
+    r"-(arch|lineinfo|G|default-device|-?(gpu-architecture|use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregcount|"
+    r"generate-line-info|device-debug|extra-device-vectorization|restrict|extended-lambda|expt-relaxed-constexpr))"
+)
+
+
+def kernel_library(source: Source) -> Path:
+    """The library of a source's kernels, compiled unless it is in the cache."""
+    text = translate(source)
+    options = [*_options(source), *_KERNEL]
+    if "clang" not in _compiler_version(compiler()):
+        options += ["-fno-gnu-unique", "-fno-diagnostics-show-caret", "-ftrack-macro-expansion=0"]
+    else:
+        options += ["-fno-caret-diagnostics", "-Wno-everything"]
+    result = _library("kernel", ["-x", "c++", *options, "-"], text, _included_by(source))
+    if isinstance(result, Path):
+        return result
+    raise CompileError(_explain(source, result))
+
+
+@functools.cache
+def runtime_library() -> Path:
+    """The library that runs kernels."""
+    files = sorted((_HERE / "runtime").glob("*.cpp"))
+    result = _library("runtime", ["-std=c++17", "-pthread", *map(str, files)], "", _contents(_HERE / "runtime"))
+    if isinstance(result, Path):
+        return result
+    raise CompileError(f"{compiler()[0]} could not compile the CUDA runtime for CPUs:\n{result}")
+
+
+def compiler() -> tuple[str, ...]:
+    """The C++ compiler's command: $CXX, else g++, c++ or clang++."""
+    for command in (os.environ.get("CXX"), "g++", "c++", "clang++"):
+        words = shlex.split(command or "")
+        if words and shutil.which(words[0]):
+            return (shutil.which(words[0]), *words[1:])
+    named = f" ($CXX is {os.environ['CXX']!r})" if os.environ.get("CXX") else ""
+    raise CompileError(
+        f"no C++ compiler was found{named}: CUDA kernels on a CPU need g++ or clang++. "
+        "Install one (Debian and Ubuntu: apt install g++; conda: gxx_linux-64), or set CXX to its path"
+    )
+
+
+def cache_folder() -> Path:
+    """Where compiled libraries are kept: $KERNELS_CACHE, else `kernels` in the user's cache folder."""
+    if os.environ.get("KERNELS_CACHE"):
+        return Path(os.environ["KERNELS_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernels"
+
+
+def _header_roots() -> list[Path]:
+    """Where a CUDA toolkit may be: NVIDIA's wheels, $CUDA_PATH, $CUDA_HOME, beside nvcc, the usual place."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = [Path(root) / "cu13" for root in (spec.submodule_search_locations if spec else ())]
+    roots += [Path(os.environ[name]) for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    nvcc = shutil.which("nvcc")
+    roots += [Path(nvcc).resolve().parent.parent] if nvcc else []
+    return [*roots, Path("/usr/local/cuda")]
+
+
+@functools.cache
+def cuda_headers() -> tuple[Path, ...]:
+    """The folders of NVIDIA's headers: vector types, half and bfloat16, which compute on a host too."""
+    roots = _header_roots()
+    found, missing = [], []
+    for header, package in (
+        ("cuda_fp16.h", "nvidia-cuda-runtime"),
+        ("crt/host_defines.h", "nvidia-cuda-crt"),
+        ("nv/target", "nvidia-cuda-cccl"),
+    ):
+        folders = [root / folder for root in roots for folder in ("include", "include/cccl")]
+        folder = next((folder for folder in folders if (folder / header).is_file()), None)
+        found.append(folder)
+        if folder is None:
+            missing.append(f"{header} of {package}")
+    if missing:
+        raise CompileError(
+            f"NVIDIA's headers were not found: {', '.join(missing)}. CUDA kernels on a CPU need them: "
+            "pip install 'cuda-toolkit[cudart,crt,cccl]==13.*'"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _library(kind: str, arguments: list[str], text: str, included: bytes) -> Path | str:
+    """Compiles to a library named by the content of all that goes into it; the compiler's output if that fails."""
+    command = compiler()
+    includes = [f"-I{_HERE / 'include'}", *(f"-isystem{folder}" for folder in cuda_headers())]
+    # The first folder on the path is ours: its cuda_fp16.h includes NVIDIA's, which is the next.
+    arguments = [*_COMMON, *includes, *arguments]
+    digest = hashlib.sha256(
+        b"\0".join(
+            (
+                "\n".join((platform.machine(), *command, _compiler_version(command), *arguments)).encode(),
+                _contents(_HERE / "include"),
+                included,
+                text.encode(),
+            )
+        )
+    ).hexdigest()
+    folder = cache_folder()
+    library = folder / f"{kind}-{digest[:32]}.so"
+    if library.exists():
+        return library
+    folder.mkdir(parents=True, exist_ok=True)
+    # Another process may be compiling the same: each writes its own file, and the last to finish replaces the others'.
+    handle, temporary = tempfile.mkstemp(suffix=".so", prefix="building-", dir=folder)
+    os.close(handle)
+    try:
+        done = subprocess.run([*command, *arguments, "-o", temporary], input=text, capture_output=True, text=True)
+        if done.returncode:
+            return done.stderr
+        os.replace(temporary, library)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return library
+
+
+@functools.cache
+def _compiler_version(command: tuple[str, ...]) -> str:
+    return subprocess.run([*command, "--version"], capture_output=True, text=True).stdout
+
+
+@functools.cache
+def _contents(folder: Path) -> bytes:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return b"".join(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() for path in files)
+
+
+def _options(source: Source) -> list[str]:
+    """The learner's options for the host's compiler. Those about a GPU's code have no meaning here."""
+    kept, standard = [], "-std=c++17"
+    for option in source.options:
+        if option.startswith(("-std=", "--std=")):
+            # The entries of kernels need C++17.
+            standard = "-std=c++17" if option.endswith(("03", "11", "14")) else "-std=" + option.split("=")[1]
+        elif option.startswith(("-D", "-U", "-I")):
+            kept.append(option)
+        elif option.startswith(("--define-macro=", "--undefine-macro=", "--include-path=")):
+            kept.append({"d": "-D", "u": "-U", "i": "-I"}[option[2]] + option.split("=", 1)[1])
+        elif not _FOR_NVRTC.match(option):
+            raise CompileError(f"option {option!r} is not one that kernels are compiled with: use -D, -U, -I or -std=")
+    return [*kept, standard]
+
+
+def _included_by(source: Source) -> bytes:
+    """The content of the files that the text includes from the learner's own -I folders."""
+    folders = [Path(option[2:]) for option in _options(source) if option.startswith("-I")]
+    found: dict[Path, bytes] = {}
+    texts = [source.code.encode()] if folders else []
+    while texts:
+        for name in re.findall(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)', texts.pop(), re.MULTILINE):
+            for path in (folder / name.decode() for folder in folders):
+                if path not in found and path.is_file():
+                    found[path] = path.read_bytes()
+                    texts.append(found[path])
+    return b"\0".join(content for _, content in sorted(found.items()))
+
+
+def _explain(source: Source, output: str) -> str:
+    """What the compiler said, about the learner's text if any of it is."""
+    name = Path(compiler()[0]).name
+    if f"{source.filename}:" not in output and "<kernels>:" in output:
+        wanted = ", ".join(source.names)
+        return (
+            f"{source.filename} has no kernel for each of the names asked for ({wanted}), or its last brace is missing. "
+            f"{name} says:\n{output.strip()}"
+        )
+    hint = ""
+    if re.search(r"\basm\b", source.code):
+        hint = "\nThe text has inline PTX (asm), which runs on a GPU alone."
+    return f"{source.filename} does not compile ({name}):\n{source.with_errors_located(output.strip())}{hint}"

@@ -1,0 +1,41 @@
+"""The symbols of a compiled library: which functions are kernels, and the thread-local variables of shared memory."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+FUNCTION, THREAD_LOCAL = 2, 6  # kinds of symbols
+_SYMBOL_TABLE = 2  # a kind of section
+_HIDDEN = 2  # a visibility
+
+
+class Symbol(NamedTuple):
+    """A symbol: its mangled name, kind, address from the library's base, and size in bytes."""
+
+    name: str
+    kind: int
+    hidden: bool
+    address: int
+    size: int
+
+
+def symbols(library: Path) -> list[Symbol]:
+    """The symbols that a 64-bit little-endian ELF file defines, local ones too."""
+    data = library.read_bytes()
+    start, entry_size, count = *struct.unpack_from("<Q", data, 0x28), *struct.unpack_from("<HH", data, 0x3A)
+    # name, type, flags, address, offset, size, link, info, alignment, entry size
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, start + number * entry_size) for number in range(count)]
+    found = []
+    for _, kind, _, _, offset, size, link, _, _, entry in sections:
+        if kind != _SYMBOL_TABLE:
+            continue
+        names = sections[link][4]
+        for position in range(offset, offset + size, entry):
+            name, info, other, section, address, length = struct.unpack_from("<IBBHQQ", data, position)
+            if section:
+                text = data[names + name : data.index(b"\0", names + name)].decode()
+                # The linker makes hidden symbols local.
+                found.append(Symbol(text, info & 15, other & 3 == _HIDDEN or info >> 4 == 0, address, length))
+    return found

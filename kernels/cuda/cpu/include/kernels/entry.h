@@ -1,0 +1,40 @@
+// How a kernel's library is entered: for each kernel, a function that starts the threads of a block one after another.
+#pragma once
+
+namespace kernels {
+
+template <auto kernel>
+struct Entry;
+
+template <class... P, void (*kernel)(P...)>
+struct Entry<kernel> {
+    static constexpr uint32_t sizes[sizeof...(P) + 1] = {uint32_t(sizeof(P))..., 0};
+
+    // A thread that waits leaves this loop standing; another fiber then goes on with the threads that are left.
+    template <size_t... I>
+    static void start_threads(void** args, std::index_sequence<I...>) {
+        Thread& thread = self;
+        while (thread.next < thread.count) {
+            const uint32_t number = thread.next++;
+            thread.running = number;
+            thread.thread_index = thread.next_index;
+            if (++thread.next_index.x == thread.block_dim.x) {
+                thread.next_index.x = 0;
+                if (++thread.next_index.y == thread.block_dim.y) thread.next_index.y = 0, ++thread.next_index.z;
+            }
+            kernel(*static_cast<std::remove_cv_t<P>*>(args[I])...);
+            thread.finished[number / warp_size] |= 1u << number % warp_size;
+        }
+    }
+
+    static void run(void** args) { start_threads(args, std::index_sequence_for<P...>{}); }
+    static Thread* thread() { return &self; }
+
+    static Kernel describe() { return {(const void*)kernel, thread, run, uint32_t(sizeof...(P)), sizes}; }
+};
+
+}  // namespace kernels
+
+#define KERNELS_ENTRY(NUMBER, ...) \
+    extern "C" __attribute__((visibility("default"))) kernels::Kernel kernels_entry_##NUMBER = \
+        kernels::Entry<&__VA_ARGS__>::describe();

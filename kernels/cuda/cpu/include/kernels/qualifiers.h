@@ -1,0 +1,26 @@
+// CUDA's qualifiers. NVIDIA's host headers, included before this file, have defined most of them as nothing.
+#pragma once
+
+#undef __host__
+#undef __device__
+#undef __global__
+#undef __shared__
+#undef __constant__
+#undef __managed__
+#undef __grid_constant__
+#undef __forceinline__
+#undef __launch_bounds__
+
+#define __host__
+#define __device__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+
+// Only kernels are exported from a kernel's library, so that they can be told from device functions.
+#define __global__ __attribute__((visibility("default")))
+
+// A block stays on one OS thread. 16 bytes: vector loads from a shared array of float are common.
+#define __shared__ static thread_local __attribute__((aligned(16)))

@@ -1,0 +1,46 @@
+#include "fiber.h"
+
+#include <sys/mman.h>
+
+namespace kernels {
+
+static constexpr size_t guard_bytes = 1 << 16;  // a whole page, also where pages have 64 KiB
+static constexpr size_t stack_bytes = 128 << 10;
+
+Fiber::Fiber(void (*entry)()) : entry(entry) {
+    // Pages of the stack are taken from the system when first touched. An overflow meets the guard.
+    void* memory = mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return;
+    mapping = static_cast<char*>(memory);
+    mprotect(mapping, guard_bytes, PROT_NONE);
+    restart();
+}
+
+Fiber::~Fiber() {
+    if (mapping) munmap(mapping, guard_bytes + stack_bytes);
+}
+
+void Fiber::restart() { prepare_context(context, mapping + guard_bytes, stack_bytes, entry); }
+
+Fiber* FiberPool::take() {
+    if (idle.empty()) {
+        std::unique_ptr<Fiber> fiber(new Fiber(entry));
+        if (!fiber->mapping) return nullptr;
+        idle.push_back(fiber.get());
+        all.push_back(std::move(fiber));
+    }
+    Fiber* fiber = idle.back();
+    idle.pop_back();
+    return fiber;
+}
+
+void FiberPool::restart_all() {
+    idle.clear();
+    for (auto& fiber : all) {
+        fiber->restart();
+        idle.push_back(fiber.get());
+    }
+}
+
+}  // namespace kernels

@@ -1,0 +1,36 @@
+// Stacks for the threads of a block, kept from block to block by the OS thread that runs them.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "context.h"
+
+namespace kernels {
+
+struct Fiber {
+    Context context;
+    char* mapping = nullptr;  // a guard page, then the stack
+
+    explicit Fiber(void (*entry)());
+    ~Fiber();
+    Fiber(const Fiber&) = delete;
+    void restart();  // abandons what ran on it
+
+   private:
+    void (*entry)();
+};
+
+class FiberPool {
+   public:
+    explicit FiberPool(void (*entry)()) : entry(entry) {}
+    Fiber* take();  // nullptr when memory for a stack cannot be had
+    void give(Fiber* fiber) { idle.push_back(fiber); }
+    void restart_all();
+
+   private:
+    void (*entry)();
+    std::vector<std::unique_ptr<Fiber>> all;
+    std::vector<Fiber*> idle;
+};
+
+}  // namespace kernels

@@ -1,0 +1,80 @@
+"""Runs CUDA C on a GPU through CuPy (NVRTC), on torch's current stream. Imported when a GPU is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cupy
+import numpy as np
+import torch
+from cuda.bindings import driver
+
+from kernels.cuda.errors import CompileError
+from kernels.cuda.source import Source
+
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+
+
+class Function:
+    """A kernel compiled for one GPU."""
+
+    def __init__(self, kernel: Any, device: torch.device) -> None:
+        self._kernel = kernel
+        self._device = device
+        self.sizes = _parameter_sizes(kernel.kernel.ptr)
+        self.static_shared_bytes = kernel.shared_size_bytes
+        self.max_shared_bytes = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+        self._max_threads = kernel.max_threads_per_block
+        self._raised = kernel.max_dynamic_shared_size_bytes
+
+    def launch(self, grid: Sequence[int], block: Sequence[int], packed: list[bytes], shared_mem: int) -> str | None:
+        """Queues the kernel on torch's current stream of the device. An error's text, or None."""
+        threads = block[0] * block[1] * block[2]
+        if threads > self._max_threads:
+            return (
+                f"block is {tuple(block)}: {threads:,} threads, but this kernel can have {self._max_threads:,} a block "
+                "on this GPU, by its registers or its __launch_bounds__"
+            )
+        values = [np.frombuffer(value, _BITS[len(value)])[0] for value in packed]
+        with torch.cuda.device(self._device):
+            if shared_mem > self._raised:
+                self._kernel.max_dynamic_shared_size_bytes = self._raised = shared_mem
+            stream = cupy.cuda.Stream.from_external(torch.cuda.current_stream())
+            with stream:
+                try:
+                    self._kernel(tuple(grid), tuple(block), tuple(values), shared_mem=shared_mem)
+                except cupy.cuda.driver.CUDADriverError as error:
+                    return f"the launch failed: {error}"
+        return None
+
+
+def load(source: Source, device: torch.device) -> dict[str, Function]:
+    """The kernels of a source by name, compiled for a GPU."""
+    options = source.options
+    if not any(option.lstrip("-").startswith("std=") for option in options):
+        options = (*options, "-std=c++17")
+    with torch.cuda.device(device):
+        torch.cuda.current_stream()  # torch makes the context
+        module = cupy.RawModule(
+            code=f'#line 1 "{source.filename}"\n{source.code}', options=options, name_expressions=source.names
+        )
+        try:
+            return {name: Function(module.get_function(name), device) for name in source.names}
+        except cupy.cuda.compiler.CompileException as error:
+            message = source.with_errors_located(error.get_message().strip())
+            raise CompileError(f"{source.filename} does not compile (NVRTC):\n{message}") from None
+        except cupy.cuda.driver.CUDADriverError as error:
+            raise CompileError(f"{source.filename} compiles, but cannot be loaded: {error}") from None
+
+
+def _parameter_sizes(function: int) -> tuple[int, ...]:
+    """The size in bytes of each parameter of a CUfunction."""
+    sizes: list[int] = []
+    while True:
+        error, _, size = driver.cuFuncGetParamInfo(function, len(sizes))
+        if error == driver.CUresult.CUDA_ERROR_INVALID_VALUE:  # there are no more
+            return tuple(sizes)
+        if error != driver.CUresult.CUDA_SUCCESS:
+            raise RuntimeError(f"cuFuncGetParamInfo failed: {error.name}")
+        sizes.append(size)

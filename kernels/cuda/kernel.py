@@ -1,0 +1,134 @@
+"""RawKernel and RawModule: CUDA C++ text, compiled when first called, for the device of the call's tensors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernels.cuda import arguments, cpu
+from kernels.cuda.errors import LaunchError
+from kernels.cuda.source import Source
+
+
+class RawModule:
+    """CUDA C++ text with any number of kernels, as in CuPy.
+
+    code: the text. path: the file it is from, which errors name; without `code`, the file is read.
+    options: compiler options such as "-DBLOCK=256", "-std=c++17" or "-Iinclude".
+    name_expressions: kernels by C++ expression, which templates need: "layer_norm<float>".
+
+    Nothing is compiled before a kernel is called. The text is trusted: it runs in this process.
+    """
+
+    def __init__(
+        self,
+        *,
+        code: str | None = None,
+        path: str | Path | None = None,
+        options: Sequence[str] = (),
+        name_expressions: Sequence[str] | None = None,
+    ) -> None:
+        if code is None and path is None:
+            raise TypeError("RawModule needs code= or path=")
+        if isinstance(options, str):
+            raise TypeError(f"options must be a tuple of strings, got the string {options!r}")
+        self.code = Path(path).read_text() if code is None else code
+        if not isinstance(self.code, str):
+            raise TypeError(f"code must be a string of CUDA C++, got {type(code).__name__}")
+        self.options = tuple(options)
+        self._filename = Path(path).name if path is not None else None
+        self._names = list(dict.fromkeys(name_expressions or ()))
+        self._functions: dict[tuple[torch.device, str], Any] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def name_expressions(self) -> tuple[str, ...]:
+        """The kernels known by name: those given, and those asked for since."""
+        return tuple(self._names)
+
+    def get_function(self, name: str) -> Kernel:
+        """The kernel of that name, or of that name expression."""
+        if name not in self._names:
+            self._names.append(name)
+        return Kernel(self, name)
+
+    def _function(self, device: torch.device, name: str) -> Any:
+        """The kernel compiled for a device: a `cpu.Function` or a `gpu.Function`."""
+        with self._lock:
+            if (device, name) not in self._functions:
+                filename = self._filename or f"{self._names[0].split('<')[0].split('::')[-1]}.cu"
+                source = Source(self.code, filename, self.options, tuple(self._names))
+                if device.type == "cuda":
+                    from kernels.cuda import gpu  # CuPy is needed for a GPU alone
+
+                    functions = gpu.load(source, device)
+                else:
+                    functions = cpu.load(source)
+                for each, function in functions.items():
+                    self._functions.setdefault((device, each), function)
+            return self._functions[device, name]
+
+
+class Kernel:
+    """One kernel of a module. Call it with grid, block and arguments."""
+
+    def __init__(self, module: RawModule, name: str) -> None:
+        self.name = self.__name__ = name
+        self._module = module
+        self._raised: int | None = None
+        self._loaded: dict[torch.device, Any] = {}
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        """Bytes of dynamic shared memory that a launch may ask for. Can be set, up to 227 KiB on sm_90."""
+        return arguments.SHARED_BYTES if self._raised is None else self._raised
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, value: int) -> None:
+        self._raised = arguments.raised_limit(value)
+
+    def __call__(self, grid: Sequence[int], block: Sequence[int], args: Sequence[Any], shared_mem: int = 0) -> None:
+        """Launches the kernel over `grid` blocks of `block` threads, each a tuple of one to three integers.
+
+        args: torch tensors, which become pointers to their data; Python ints, within the range of their parameter;
+        NumPy scalars of exactly the parameter's size; Python floats for parameters of 8 bytes; bools; None for a null
+        pointer. All tensors are on one device, which decides where the kernel runs; without a tensor it runs on the
+        current GPU, if there is one.
+        shared_mem: bytes of dynamic shared memory per block.
+
+        On a GPU the launch is queued on torch's current stream. On a CPU the kernel has run when this returns.
+        ValueError and TypeError: grid, block, shared memory or an argument is not as said above. CompileError: the text
+        does not compile. LaunchError: the kernel could not go on.
+        """
+        grid = arguments.dimensions(grid, "grid")
+        block = arguments.dimensions(block, "block")
+        arguments.block_threads(block)
+        if not isinstance(args, (tuple, list)):
+            raise TypeError(f"args must be a tuple of the kernel's arguments, got {type(args).__name__}")
+        device = arguments.device_of(args)
+        function = self._loaded.get(device)
+        if function is None:
+            function = self._loaded[device] = self._module._function(device, self.name)
+        packed = arguments.pack(args, function.sizes)
+        shared_mem = arguments.shared_bytes(
+            shared_mem, function.static_shared_bytes, self._raised, function.max_shared_bytes
+        )
+        error = function.launch(grid, block, packed, shared_mem)
+        if error:
+            raise LaunchError(f"{self.name}: {error}")
+
+    def __repr__(self) -> str:
+        return f"<CUDA kernel {self.name}>"
+
+
+class RawKernel(Kernel):
+    """One kernel from CUDA C++ text, as in CuPy: RawKernel(code, name)(grid, block, args, shared_mem=0)."""
+
+    def __init__(self, code: str, name: str, options: Sequence[str] = ()) -> None:
+        super().__init__(RawModule(code=code, options=options, name_expressions=(name,)), name)
+        self.code = code
+        self.options = tuple(options)

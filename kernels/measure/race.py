@@ -1,0 +1,52 @@
+"""Two or more ways to do the same thing, timed against each other: for chapters, outside any operation's record."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from rich.table import Table
+
+from kernels.machine import here
+from kernels.measure.timing import Spread, spread, time_together
+
+
+@dataclass(frozen=True)
+class Race:
+    """Times by contestant, on one device. Shows itself as a table."""
+
+    device: str
+    times: dict[str, Spread]
+
+    def __rich__(self) -> Table:
+        table = Table(title=f"one call, on {here(self.device).gpu or 'a CPU'}")
+        table.add_column("contestant")
+        table.add_column("median ms", justify="right")
+        table.add_column("20–80 %", justify="right")
+        for name, time in self.times.items():
+            table.add_row(name, f"{time.median_ms:.4g}", f"{time.p20_ms:.4g}–{time.p80_ms:.4g}")
+        return table
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict:
+        return self.__rich__()._repr_mimebundle_(include=(), exclude=())
+
+
+def race(contestants: dict[str, Callable[[], torch.Tensor]], device: str | None = None, rounds: int = 6) -> Race:
+    """Time functions without arguments, in turns; `rounds` rounds of 5 calls each.
+
+    Args:
+        contestants: by name. All must return the same values, within float32's usual tolerance.
+        device: "cpu", "cuda", or None for the GPU where there is one.
+
+    Raises:
+        ArithmeticError: the results differ; then no time is given.
+    """
+    device = here(device).device
+    calls = {name: lambda data, fn=fn: fn() for name, fn in contestants.items()}
+    times, outputs, _ = time_together(calls, lambda seed: {}, device, rounds)
+    first, *others = outputs
+    for other in others:
+        try:
+            torch.testing.assert_close(outputs[other], outputs[first])
+        except AssertionError as error:
+            raise ArithmeticError(f"{other} and {first} give different results: {error}") from None
+    return Race(device, {name: spread(taken) for name, taken in times.items()})

@@ -1,0 +1,60 @@
+"""Does this machine contradict a claim about speed?
+
+Where a time means something differs between machines, and a verdict's line must not: notebooks store it. So the line says
+only that nothing here contradicts the claim. What is judged:
+
+- On a CPU, and for anything that has no stored row: claims of 3× and more, since less is within the noise of small machines.
+- On a GPU with a results file: the ratio of the two times of this run, against the ratio of the stored ones within the
+  slack.
+- On a GPU without a results file: nothing but correctness, which the comparison has checked already.
+"""
+
+from kernels.measure.compare import Comparison
+from kernels.measure.race import Race
+from kernels.measure.results import SLACK, Results, stored
+
+JUDGED_EVERYWHERE = 3.0
+
+
+class Contradicted(AssertionError):
+    """A measurement contradicts a claim."""
+
+
+def verdict(
+    measured: Comparison | Race, contestant: str, than: str, at_least: float, results: Results | None = None
+) -> None:
+    """Print one constant line, or raise Contradicted: `contestant` is at least `at_least` times as fast as `than`.
+
+    Args:
+        measured: what was timed on this machine.
+        contestant, than: names in it.
+        at_least: the claimed ratio of their times.
+        results: stored results to hold the ratio against; by default those of the GPU here.
+    """
+    missing = [name for name in (contestant, than) if name not in measured.times]
+    if missing:
+        raise KeyError(f"{', '.join(missing)}: not timed here; timed were {', '.join(measured.times)}")
+    ratio = measured.times[than].median_ms / measured.times[contestant].median_ms
+    bound, why = _bound(measured, contestant, than, at_least, results)
+    if bound is not None and ratio < bound:
+        raise Contradicted(f"{contestant} was {ratio:.2f}× as fast as {than} here, not {bound:.2f}× ({why})")
+    print(f"verdict: nothing here contradicts that {contestant} is at least {at_least:g}× as fast as {than}")
+
+
+def _bound(
+    measured: Comparison | Race, contestant: str, than: str, at_least: float, results: Results | None
+) -> tuple[float | None, str]:
+    """The smallest ratio that does not contradict the claim, or None where this machine cannot judge it."""
+    if measured.device == "cuda" and isinstance(measured, Comparison):
+        results = results or stored()
+        if results is None:
+            return None, ""
+        row = measured[contestant]
+        where = {name: getattr(row, name) for name in ("operation", "direction", "dtype")} | {"shape": list(row.shape)}
+        ours, theirs = (results.find(contestant=name, **where) for name in (contestant, than))
+        if ours and theirs:
+            stored_ratio = theirs["median_ms"] / ours["median_ms"]
+            return max(stored_ratio, at_least) * (1 - SLACK), f"stored {stored_ratio:.2f}×, within {SLACK:.0%}"
+    if at_least >= JUDGED_EVERYWHERE:
+        return at_least, "as claimed"
+    return None, ""

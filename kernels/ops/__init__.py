@@ -1,0 +1,1 @@
+"""One folder an operation, all of its levels side by side."""

@@ -1,0 +1,152 @@
+"""Layer norm over the last dimension (Ba, Kiros and Hinton 2016, "Layer Normalization", section 3).
+
+    mean_i     = 1/N · sum_j x_ij
+    variance_i = 1/N · sum_j (x_ij - mean_i)²          (divided by N, not N - 1)
+    y_ij       = (x_ij - mean_i) / sqrt(variance_i + eps) · weight_j + bias_j
+
+for the rows i of an M×N matrix, to which any x of shape (..., N) is flattened.
+"""
+
+import functools
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from kernels.machine import Machine
+from kernels.operation import Case, Cost, Operation, Peer, Variant, level_number
+from kernels.ops.layer_norm import cuda, native, triton_forward, wrong
+from kernels.ops.layer_norm.arguments import validate
+from kernels.ops.layer_norm.cases import CASES, make_inputs
+
+HERE = Path(__file__).parent
+
+
+def layer_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+    level: int | str | None = None,
+) -> torch.Tensor:
+    """Layer norm over the last dimension of x; differentiable in x, weight and bias.
+
+    Args:
+        x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
+        weight: shape (N,), dtype and device of x, or None for ones.
+        bias: shape (N,), dtype and device of x, or None for zeros.
+        eps: added to the variance; at least 0.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU and Triton
+            on a GPU.
+
+    Returns:
+        shape, dtype and device of x, contiguous at levels 4 and 5.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    validate(x, weight, bias, eps)
+    if level is None:
+        level = "triton" if x.is_cuda else "native"
+    return DEFAULTS[level_number(level)](x, weight, bias, eps)
+
+
+def reference(x, weight=None, bias=None, eps=1e-5):
+    """The definition, in float64."""
+    centred = x.double() - x.double().mean(-1, keepdim=True)
+    y = centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    y = y if weight is None else y * weight.double()
+    return y if bias is None else y + bias.double()
+
+
+def torch_layer_norm(x, weight=None, bias=None, eps=1e-5):
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+@functools.cache
+def torchscript():
+    return torch.jit.script(native.layer_norm)
+
+
+def liger():
+    from liger_kernel.transformers.functional import liger_layer_norm
+
+    def layer_norm(x, weight, bias, eps=1e-5):
+        return liger_layer_norm(x, weight, bias, eps)
+
+    return layer_norm
+
+
+def cost(case: Case) -> Cost:
+    """Bytes: x and weight and bias read once, y written once. Operations: 8 an element, as in the formula."""
+    elements = torch.Size(case.shape).numel()
+    itemsize = getattr(torch, case.dtype).itemsize
+    return Cost(bytes=(2 * elements + 2 * case.shape[-1]) * itemsize, flops=8 * elements)
+
+
+def needs_compiler(case: Case, machine: Machine) -> str | None:
+    return None if machine.compiler else "no C++ compiler: g++ or clang++ is needed"
+
+
+def needs_triton(case: Case, machine: Machine) -> str | None:
+    if machine.device == "cpu" and not machine.interpreting:
+        return "on CPU tensors Triton runs only in its interpreter (TRITON_INTERPRET=1), and here it is the compiler"
+    return None
+
+
+def needs_cupy(case: Case, machine: Machine) -> str | None:
+    return needs_compiler(case, machine) if machine.device == "cpu" else None
+
+
+OPERATION = Operation(
+    name="layer_norm",
+    reference=reference,
+    baseline=torch_layer_norm,
+    make_inputs=make_inputs,
+    gradients=("x", "weight", "bias"),
+    forward=(
+        Variant(1, "eager", native.layer_norm, "one PyTorch operator after the other", (HERE / "native.py",)),
+        Variant(
+            2,
+            "scripted",
+            lambda *args, **kwargs: torchscript()(*args, **kwargs),
+            "the same text, compiled by torch.jit.script",
+            (HERE / "native.py",),
+        ),
+        Variant(
+            3,
+            "inductor",
+            torch.compile(native.layer_norm),
+            "the same text, fused by torch.compile",
+            (HERE / "native.py",),
+            unsupported=needs_compiler,
+        ),
+        Variant(
+            4,
+            "row",
+            triton_forward.layer_norm,
+            "one program a row, the row kept in registers",
+            (HERE / "triton_forward.py",),
+            unsupported=needs_triton,
+        ),
+        Variant(
+            5,
+            "block",
+            cuda.layer_norm,
+            "one block a row, sums by a tree in shared memory",
+            (HERE / "layer_norm.cu", HERE / "cuda.py"),
+            unsupported=needs_cupy,
+        ),
+    ),
+    wrong=wrong.VARIANTS,
+    peers=(
+        Peer("torch", lambda: torch_layer_norm),
+        Peer("torch.compile", lambda: torch.compile(torch_layer_norm, dynamic=False)),
+        Peer("liger", liger),
+    ),
+    cost=cost,
+    cases=CASES,
+)
+
+DEFAULTS = {number: OPERATION.default(number).fn for number in range(1, 6)}

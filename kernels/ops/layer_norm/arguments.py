@@ -1,0 +1,46 @@
+"""What layer norm accepts, said once for every level."""
+
+import torch
+
+
+def validate(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> None:
+    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"x: got {type(x).__name__}, expected a torch.Tensor")
+    if not x.is_floating_point():
+        raise TypeError(f"x: got dtype {x.dtype}, expected float32, float16 or bfloat16; convert with x.float()")
+    if x.dim() == 0:
+        raise ValueError("x: got a tensor without dimensions, expected shape (..., N)")
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name}: got {type(tensor).__name__}, expected a torch.Tensor or None")
+        if tensor.shape != x.shape[-1:]:
+            raise ValueError(
+                f"{name}: got shape {tuple(tensor.shape)}, expected ({x.shape[-1]},), the last dimension of x"
+            )
+        if tensor.dtype != x.dtype:
+            raise TypeError(f"{name}: got dtype {tensor.dtype}, expected {x.dtype} like x")
+        if tensor.device != x.device:
+            raise ValueError(f"{name}: is on {tensor.device}, expected {x.device} like x")
+    if not isinstance(eps, (int, float)) or not eps >= 0:
+        raise ValueError(f"eps: got {eps!r}, expected a number of at least 0")
+
+
+def validate_for_kernel(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> None:
+    """As `validate`, and only the dtypes that the kernels of levels 4 and 5 are written for."""
+    validate(x, weight, bias, eps)
+    if x.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        raise TypeError(f"x: got dtype {x.dtype}, expected float32, float16 or bfloat16 at levels 4 and 5")
+
+
+def as_rows(x: torch.Tensor) -> torch.Tensor:
+    """x as M×N with neighbouring columns; a view where the layout allows it, else a copy."""
+    rows = x.reshape(-1, x.shape[-1])
+    return rows if rows.stride(1) == 1 or rows.shape[1] == 1 else rows.contiguous()
+
+
+def as_columns(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """weight or bias with neighbouring elements; a copy only where they are not."""
+    return tensor if tensor is None else tensor.contiguous()

@@ -1,0 +1,86 @@
+"""Every page of the table of contents, as a reader meets it."""
+
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def files(entry):
+    """The pages below an entry of `_toc.yml`, in reading order."""
+    if isinstance(entry, dict):
+        yield from (entry[key] for key in ("root", "file") if key in entry)
+        entry = [value for value in entry.values() if isinstance(value, list)]
+    for child in entry if isinstance(entry, list) else ():
+        yield from files(child)
+
+
+PAGES = list(files(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))))
+CHAPTERS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
+
+
+def test_the_book_has_chapters():
+    assert CHAPTERS
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_broken(visit, book, page, theme, width):
+    visited = visit(f"{book}/{page}.html", theme, width)
+    visited.open_folds()
+    assert visited.page.evaluate("document.documentElement.dataset.theme") == theme
+    assert visited.problems() == []
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_a_chapter_has_figures_and_maths(visit, book, page):
+    article = visit(f"{book}/{page}.html").page.locator("article")
+    assert article.locator("figure.plotly-figure svg.main-svg").count() > 0
+    assert article.locator("mjx-container svg").count() > 0
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_figures_follow_the_theme_and_the_width(visit, book, page):
+    visited = visit(f"{book}/{page}.html")
+    visited.open_folds()
+    visited.page.evaluate("() => (document.documentElement.dataset.theme = 'dark')")
+    visited.page.evaluate("() => (document.querySelector('article').style.width = '320px')")
+    visited.settle()
+    assert visited.problems() == []
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_hidden_outputs_open_on_a_click(visit, book, page):
+    folds = visit(f"{book}/{page}.html").page.locator("article .cell details.hide")
+    for fold in folds.all():
+        output = fold.locator(".cell_output").first
+        assert not output.is_visible()
+        fold.locator("summary").click()
+        assert output.is_visible()
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_frame_controls_move_the_figure(visit, book, page):
+    visited = visit(f"{book}/{page}.html")
+    visited.open_folds()
+    for figure in visited.page.locator("figure.plotly-figure", has=visited.page.locator(".frames")).all():
+        traces = figure.locator(".cartesianlayer").first
+
+        def shows(act, traces=traces):
+            act()
+            visited.settle()
+            return traces.inner_html()
+
+        first = traces.inner_html()
+        slider = figure.get_by_label("Step", exact=True)
+        second = shows(figure.get_by_label("Next step").click)
+        assert second != first
+        assert slider.input_value() == "1"
+        assert shows(figure.get_by_label("Previous step").click) == first
+        slider.focus()
+        assert shows(lambda: visited.page.keyboard.press("ArrowRight")) == second
+        assert slider.get_attribute("aria-valuetext") == figure.locator("output").inner_text()

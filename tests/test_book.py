@@ -1,0 +1,172 @@
+"""The built pages load nothing from outside, and numbers in them come from `book/results`."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jupyter_book", reason="the book's packages are not installed: pip install -e .[book]")
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTSIDE = re.compile(r"^\s*(https?:|wss?:|//)", re.IGNORECASE)
+CSS_LOAD = re.compile(r"""(?:@import\s+|url\(\s*)["']?\s*(?:https?:)?//[^"')\s]*""", re.IGNORECASE)
+LOADING = {"src", "srcset", "data", "poster", "background"}  # attributes that load on any element
+
+
+def outside_loads(page):
+    """What a page's HTML loads from other hosts. Links that a reader may follow are none."""
+    soup = BeautifulSoup(page, "html.parser")
+    loads = [tag[name] for tag in soup.find_all() for name in LOADING & tag.attrs.keys() if OUTSIDE.match(tag[name])]
+    loads += [tag["href"] for tag in soup.select("link[href], use[href], image[href]") if OUTSIDE.match(tag["href"])]
+    styles = [tag.string or "" for tag in soup.find_all("style")] + [tag["style"] for tag in soup.select("[style]")]
+    return loads + [load for style in styles for load in CSS_LOAD.findall(style)]
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory):
+    output = tmp_path_factory.mktemp("book")
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", ROOT, "--path-output", output]
+    build = subprocess.run([*command, "-W", "-n", "--keep-going"], capture_output=True, text=True)
+    assert build.returncode == 0, build.stdout + build.stderr
+    return output / "_build" / "html"
+
+
+def test_pages_load_nothing_from_outside(html):
+    pages = list(html.rglob("*.html"))
+    assert pages
+    assert {str(page): loads for page in pages if (loads := outside_loads(page.read_text("utf-8")))} == {}
+
+
+def test_styles_load_nothing_from_outside(html):
+    sheets = list(html.rglob("*.css"))
+    assert sheets
+    assert {str(sheet): loads for sheet in sheets if (loads := CSS_LOAD.findall(sheet.read_text("utf-8")))} == {}
+
+
+def test_pages_with_figures_load_plotly(html):
+    for page in html.rglob("*.html"):
+        text = page.read_text("utf-8")
+        assert ('class="plotly-figure"' in text) == ("plotly.min.js" in text), page
+    assert (html / "_static" / "plotly.min.js").stat().st_size > 1e6
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<script src='https://example.org/x.js'></script>",
+        "<img src='//example.org/x.png'>",
+        "<link rel='stylesheet' href='http://example.org/x.css'>",
+        "<style>@import 'https://example.org/x.css';</style>",
+        "<p style='background: url(https://example.org/x.png)'></p>",
+        "<iframe src='https://example.org'></iframe>",
+    ],
+)
+def test_an_outside_load_is_seen(page):
+    assert outside_loads(page)
+
+
+def test_a_link_is_not_a_load():
+    assert outside_loads("<a href='https://example.org'>x</a><img src='data:image/png;base64,'>") == []
+
+
+def test_every_stored_figure_has_a_text_alternative():
+    for notebook in (ROOT / "book").rglob("*.ipynb"):
+        for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+            for output in cell.get("outputs", ()):
+                data = output.get("data", {})
+                if "application/vnd.plotly.v1+json" in data:
+                    alt = "".join(data.get("text/plain", ""))
+                    said = len(alt) > 20 and not alt.startswith("Figure(")
+                    assert said, f"{notebook.name}, cell {cell['id']}: {alt}"
+
+
+def extension(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "book" / "_ext" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_figure_may_hold_any_text():
+    figure = {"layout": {"title": "</script><b>"}}
+    soup = BeautifulSoup(extension("plotly_figures").figure_html(figure, 'a < b, "so"'), "html.parser")
+    assert json.loads(soup.find("script").string) == figure
+    assert soup.find(role="img")["aria-label"] == soup.find(role="img").text == 'a < b, "so"'
+
+
+# The extension that puts measured numbers into pages
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return extension("measured")
+
+
+def row(contestant, kind, median_ms, gbps, shape=(4, 8), level=None):
+    return {
+        "operation": "layer_norm", "direction": "forward", "contestant": contestant, "kind": kind, "level": level,
+        "shape": list(shape), "dtype": "bfloat16", "median_ms": median_ms, "p20_ms": median_ms, "p80_ms": median_ms,
+        "gbps": gbps, "ceiling_fraction": None if kind == "copy" else 0.5, "max_error_ratio": None,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def results():
+    rows = [row("copy", "copy", 0.1, 4000.0), row("torch", "peer", 0.4, 1000.0), row("triton", "variant", 0.2, 2000.0)]
+    rows.append(row("torch", "peer", 0.8, 1234.5, shape=(16, 32)))
+    machine = {"gpu": "A GPU", "versions": {"torch": "2.0"}}
+    return {"agpu": {"machine": machine, "ceilings": {"copy_gbps": 4000.0}, "rows": rows}}
+
+
+def test_a_number_is_picked_by_its_row(measured, results):
+    number = measured.Measured(results)
+    assert number("gbps", contestant="torch", shape=[16, 32]) == "1,234 GB/s"
+    assert number("median_ms", contestant="triton") == "0.2 ms"
+    assert number("ceiling_fraction", contestant="triton", gpu="agpu") == "50%"
+
+
+def test_a_number_must_fit_one_row(measured, results):
+    with pytest.raises(LookupError, match="fits 2 rows"):
+        measured.Measured(results)("gbps", contestant="torch")
+    with pytest.raises(LookupError, match="fits 0 rows"):
+        measured.Measured(results)("gbps", contestant="nobody")
+
+
+def test_without_results_a_number_says_so(measured):
+    assert measured.Measured({})("gbps", contestant="torch") == "not measured yet"
+
+
+def test_the_table_has_every_row_and_marks_the_fastest_contestant(measured, results):
+    table = measured.table(results["agpu"], "layer_norm", "forward")
+    lines = [[entry.astext() for entry in line.children] for line in table.findall(lambda node: node.tagname == "row")]
+    assert [line[0] for line in lines[1:]] == [
+        "4 × 8, bfloat16",
+        "copy",
+        "triton",
+        "torch",
+        "16 × 32, bfloat16",
+        "torch",
+    ]
+    assert lines[3] == ["triton", "variant", "0.2000", "0.2000 – 0.2000", "2,000", "0.50", "–"]
+    bold = {node.astext() for node in table.findall(lambda node: node.tagname == "strong")}
+    assert "triton" in bold
+    assert "copy" not in bold
+    assert measured.table(results["agpu"], "layer_norm", "backward") is None
+
+
+def test_the_page_of_results_names_the_machine(measured, results):
+    (section,) = measured.sections(results["agpu"])
+    text = section.astext()
+    assert all(expected in text for expected in ("A GPU", "2.0", "4,000", "layer_norm forward"))
+
+
+def test_only_files_with_rows_are_results(measured, tmp_path):
+    (tmp_path / "gpu.json").write_text('{"rows": []}')
+    (tmp_path / "other.json").write_text("{}")
+    assert list(measured.load(tmp_path)) == ["gpu"]
+    assert measured.load(tmp_path / "nowhere") == {}

@@ -1,0 +1,120 @@
+"""The check, and the test of the check: right kernels pass, wrong ones do not."""
+
+import math
+
+import pytest
+import torch
+
+import kernels
+from kernels.check import Truth, check, compare
+from kernels.machine import here
+from kernels.operation import Case, Variant
+
+OPERATIONS = [kernels.operation(name) for name in kernels.operations()]
+FORWARD = [pytest.param(op, v, id=f"{op.name}-{v.key}") for op in OPERATIONS for v in op.forward]
+WRONG = [pytest.param(op, v, id=f"{op.name}-{v.key}") for op in OPERATIONS for v in op.wrong]
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.mark.parametrize(("op", "variant"), FORWARD)
+def test_every_variant_is_right(op, variant):
+    results = list(check(op, (variant,), device=DEVICE))
+    wrong = [f"{result.case}: {result.failure}" for result in results if result.failure]
+    assert not wrong, "\n".join(wrong)
+    skipped = {result.skipped for result in results if result.skipped}
+    if len(skipped) and all(result.skipped for result in results):
+        pytest.skip(f"{variant.key}: {skipped}")
+    assert sum(not result.skipped for result in results) >= 60
+
+
+@pytest.mark.parametrize(("op", "variant"), WRONG)
+def test_every_wrong_variant_is_rejected(op, variant):
+    if reason := variant.unsupported(op.cases["edge"][0], here(DEVICE)):
+        pytest.skip(reason)
+    failures = [result.failure for result in check(op, (variant,), device=DEVICE) if result.failure]
+    # Not by crashing, which would test nothing, and by the output, unless the output is right and the gradient is not.
+    told = [failure for failure in failures if not failure.startswith("raised")]
+    expected = "dx: " if variant.name == "constant-statistics" else "y: "
+    assert any(failure.startswith(expected) for failure in told), failures[:3]
+
+
+@pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
+def test_every_operation_has_six_wrong_variants(op):
+    assert len(op.wrong) >= 6
+
+
+@pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
+def test_no_case_accepts_zeros(op):
+    """A bound so wide that zeros pass would accept anything: every result that is not zero itself must reject them."""
+    told = 0
+    for case in (*op.cases["edge"], *op.cases["model"]):
+        truth = Truth(op, case, op.inputs(case, "cpu"))
+        for name, reference in truth.reference.items():
+            # Where a result is zero by mathematics (a row of one column), float64 leaves at most its own rounding.
+            if reference.numel() and float(reference.nan_to_num().abs().max()) > 1e-6:
+                zeros = torch.zeros(reference.shape, dtype=truth.dtype)
+                ratio, failure = compare(zeros, reference, truth.baseline[name], truth.dtype)
+                assert failure, f"{case} {name}: zeros have an error ratio of {ratio}"
+                told += 1
+    assert told > 100
+
+
+REFERENCE = torch.linspace(-2, 2, 64, dtype=torch.float64).reshape(4, 16)
+
+
+@pytest.mark.parametrize(
+    ("got", "words"),
+    [
+        (None, "gradient does not flow"),
+        (REFERENCE[:3].float(), "expected torch.float32 (4, 16)"),
+        (REFERENCE.half(), "got torch.float16"),
+        (REFERENCE.float().index_fill(0, torch.tensor([1]), math.nan), "NaN in the wrong places, 16"),
+        (REFERENCE.float().index_fill(1, torch.tensor([2]), math.inf), "+inf in the wrong places"),
+        (REFERENCE.float() + 1e-5, "rms of a row"),
+        (REFERENCE.float().roll(1), "× its bound"),
+    ],
+    ids=["none", "shape", "dtype", "nan", "inf", "offset", "shifted"],
+)
+def test_compare_names_what_is_wrong(got, words):
+    ratio, failure = compare(got, REFERENCE, REFERENCE.float(), torch.float32)
+    assert ratio > 1
+    assert words in failure
+
+
+def test_compare_accepts_rounding():
+    assert compare(REFERENCE.float(), REFERENCE, REFERENCE.float(), torch.float32)[1] is None
+
+
+def test_one_bad_row_among_many_is_found():
+    """A row may not hide in the average of the tensor."""
+    reference = torch.randn(10_000, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    got = reference.float()
+    got[17] *= 1 + 1e-5
+    assert "row" in compare(got, reference, reference.float(), torch.float32)[1]
+
+
+def test_a_changed_input_is_found():
+    op = kernels.operation("layer_norm")
+
+    def forward(x, weight, bias, eps=1e-5):
+        y = op["native"](x, weight, bias, eps)
+        x.detach().mul_(2)
+        return y
+
+    variant = Variant(1, "changes-its-input", forward, "", ())
+    (result,) = check(op, (variant,), (Case((4, 8)),))
+    assert "changed its input x" in result.failure
+
+
+def test_an_unwritten_element_is_found():
+    op = kernels.operation("layer_norm")
+    variant = Variant(1, "unwritten", lambda x, weight, bias, eps=1e-5: x * 0 + torch.empty(x.shape), "", ())
+    (result,) = check(op, (variant,), (Case((4, 8)),))
+    assert "NaN in the wrong places" in result.failure
+
+
+def test_what_cannot_run_is_skipped_with_its_reason():
+    op = kernels.operation("layer_norm")
+    variant = Variant(4, "never", lambda **inputs: None, "", (), unsupported=lambda case, machine: "not today")
+    (result,) = check(op, (variant,), (Case((4, 8)),))
+    assert result.skipped == "not today"

@@ -1,0 +1,113 @@
+"""Layer norm as a citizen of PyTorch: registration, gradients, layouts, and errors that name the argument."""
+
+import warnings
+
+import pytest
+import torch
+
+import kernels
+from kernels.machine import compiler
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+REGISTERED = ("layer_norm_triton", "layer_norm_cuda")
+needs_compiler = pytest.mark.skipif(DEVICE == "cpu" and compiler() is None, reason="no C++ compiler")
+
+
+@pytest.fixture
+def inputs():
+    return kernels.operation("layer_norm").inputs(shape=(6, 40), device=DEVICE)
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@needs_compiler
+def test_opcheck(name, dtype):
+    op = getattr(torch.ops.kernels, name).default
+    x = torch.randn(3, 5, 40, device=DEVICE, dtype=dtype, requires_grad=True)
+    weight = torch.randn(40, device=DEVICE, dtype=dtype, requires_grad=True)
+    bias = torch.randn(40, device=DEVICE, dtype=dtype, requires_grad=True)
+    for args in ((x, weight, bias, 1e-5), (x, None, None), (x.detach().transpose(0, 1), weight, None, 1e-3)):
+        torch.library.opcheck(op, args)
+
+
+@pytest.mark.parametrize("level", [1, 3, 4, 5])
+@needs_compiler
+def test_compiles_whole_and_keeps_its_gradient(level, inputs):
+    def loss(x, weight, bias):
+        return (kernels.layer_norm(torch.sin(x), weight, bias, level=level) ** 2).sum()
+
+    for tensor in inputs.values():
+        tensor.requires_grad_()
+    expected = torch.autograd.grad(loss(*inputs.values()), inputs.values())
+    torch.compiler.reset()
+    got = torch.autograd.grad(torch.compile(loss, fullgraph=True)(*inputs.values()), inputs.values())
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_gradcheck_in_float64():
+    x, weight, bias = (torch.randn(n, dtype=torch.float64, requires_grad=True) for n in ((3, 7), (7,), (7,)))
+    assert torch.autograd.gradcheck(lambda *args: kernels.layer_norm(*args, level=1), (x, weight, bias))
+
+
+def test_levels_go_by_number_and_name(inputs):
+    for number, name in enumerate(kernels.LEVELS, 1):
+        if number == 5 and compiler() is None and DEVICE == "cpu":
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            by_number, by_name = (kernels.layer_norm(**inputs, level=level) for level in (number, name))
+        torch.testing.assert_close(by_number, by_name, rtol=0, atol=0)
+
+
+def test_importing_creates_no_cuda_context_and_imports_no_cupy():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, torch, kernels; kernels.operation('layer_norm'); "
+        "assert not torch.cuda.is_initialized(); assert 'cupy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def tensor(*shape, dtype=torch.float32, device=DEVICE):
+    return torch.ones(shape, dtype=dtype, device=device)
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    ("args", "error", "words"),
+    [
+        (("x",), TypeError, "x: got str"),
+        ((tensor(4, 8, dtype=torch.int32),), TypeError, "x: got dtype torch.int32"),
+        ((tensor(),), ValueError, "x: got a tensor without dimensions"),
+        ((tensor(4, 8), tensor(7)), ValueError, r"weight: got shape \(7,\), expected \(8,\)"),
+        ((tensor(4, 8), tensor(8), tensor(1, 8)), ValueError, r"bias: got shape \(1, 8\)"),
+        ((tensor(4, 8), tensor(8, dtype=torch.float16)), TypeError, "weight: got dtype torch.float16"),
+        ((tensor(4, 8), tensor(8, device="meta")), ValueError, "weight: is on meta"),
+        ((tensor(4, 8), None, None, -1.0), ValueError, "eps: got -1.0"),
+        ((tensor(4, 8), None, None, "small"), ValueError, "eps: got 'small'"),
+    ],
+    ids=["type", "dtype", "dim", "weight-shape", "bias-shape", "weight-dtype", "device", "eps", "eps-type"],
+)
+def test_bad_arguments_are_named(level, args, error, words):
+    with pytest.raises(error, match=words):
+        kernels.layer_norm(*args, level=level)
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_registered_operators_validate_too(name):
+    with pytest.raises(ValueError, match="weight: got shape"):
+        getattr(torch.ops.kernels, name)(tensor(4, 8), tensor(7))
+    with pytest.raises(TypeError, match="x: got dtype torch.float64, expected float32, float16 or bfloat16"):
+        getattr(torch.ops.kernels, name)(tensor(4, 8, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("level", [0, 6, "tritium", True, 2.0, None])
+def test_an_unknown_level_is_named(level, inputs):
+    if level is None:
+        assert kernels.layer_norm(**inputs, level=None).shape == (6, 40)
+        return
+    with pytest.raises(ValueError, match=r"level: got .*, expected one of 1 'native'"):
+        kernels.layer_norm(**inputs, level=level)

@@ -1,0 +1,112 @@
+"""Guards around the notebook tests: nbval passes cells that were never executed, and files it never saw."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+def reading_order() -> list[Path]:
+    """The pages of _toc.yml, in order."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+
+    def files(node: dict):
+        if "file" in node:
+            yield node["file"]
+        for key in ("parts", "chapters", "sections"):
+            for child in node.get(key, []):
+                yield from files(child)
+
+    pages = [toc["root"], *(name for part in toc.get("parts", [toc]) for name in files(part))]
+    return [path for name in pages for path in ROOT.glob(f"{name}.*") if path.suffix in (".ipynb", ".md")]
+
+
+NOTEBOOKS = [path for path in reading_order() if path.suffix == ".ipynb"]
+LABS = sorted(ROOT.glob("labs/**/*.ipynb"))
+each = pytest.mark.parametrize("path", [*NOTEBOOKS, *LABS], ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def code_cells(path: Path) -> list[dict]:
+    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+
+
+def test_every_notebook_is_in_the_table_of_contents_and_tracked():
+    tracked = subprocess.run(["git", "ls-files", "*.ipynb"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {str(path.relative_to(ROOT)) for path in [*NOTEBOOKS, *LABS]} == set(tracked.stdout.split())
+    assert len(NOTEBOOKS) >= 3
+
+
+@each
+def test_it_is_valid_format_4_5_with_cell_ids(path):
+    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+
+
+@each
+def test_every_code_cell_was_executed_once_in_order(path):
+    cells = code_cells(path)
+    assert cells
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+
+
+@each
+def test_no_stored_output_is_an_error_or_a_warning(path):
+    for cell in code_cells(path):
+        for output in cell["outputs"]:
+            assert output["output_type"] != "error", cell["id"]
+            assert output.get("name") != "stderr", (cell["id"], output.get("text"))
+
+
+@each
+def test_most_outputs_are_compared(path):
+    """Cells whose output is not compared are for raw times, machines and figures; the rest is evidence."""
+    loose = {"nbval-ignore-output", "nbval-skip"}
+    cells = code_cells(path)
+    ignored = [cell for cell in cells if loose & set(cell["metadata"].get("tags", []))]
+    assert len(ignored) <= len(cells) / 2
+
+
+@each
+def test_cells_are_short(path):
+    for cell in code_cells(path):
+        assert "".join(cell["source"]).count("\n") < 16, cell["id"]
+
+
+@each
+def test_a_cell_that_measures_is_not_compared_and_a_verdict_follows(path):
+    cells = code_cells(path)
+    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+        source = "".join(cell["source"])
+        if "measure.compare(" in source or "measure.race(" in source:
+            assert "nbval-ignore-output" in cell["metadata"].get("tags", []), cell["id"]
+            assert following is not None, cell["id"]
+            assert "measure.verdict(" in "".join(following["source"]), cell["id"]
+
+
+def test_nothing_is_needed_before_it_is_taught():
+    taught: set[str] = set()
+    for path in NOTEBOOKS:
+        about = json.loads(path.read_text())["metadata"]["course"]
+        assert about["teaches"], path.name
+        missing = set(about["needs"]) - taught
+        assert not missing, f"{path.name} needs {missing}, which no earlier chapter teaches"
+        again = set(about["teaches"]) & taught
+        assert not again, f"{path.name} teaches {again} again"
+        taught |= set(about["teaches"])
+
+
+def test_nbval_collects_every_code_cell():
+    """The number of tests that nbval sees is the number of code cells there are."""
+    import sys
+
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--nbval", *map(str, [*NOTEBOOKS, *LABS])]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    collected = sum("::" in line for line in run.stdout.splitlines())
+    assert collected == sum(len(code_cells(path)) for path in [*NOTEBOOKS, *LABS]), run.stdout + run.stderr

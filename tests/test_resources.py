@@ -1,0 +1,52 @@
+"""Every kernel compiles for sm_80 and sm_90 with no GPU, and takes the registers and shared memory it took before."""
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernels.resources import report
+
+STORED = json.loads(Path(__file__).with_name("resources.json").read_text())
+HERE = {name: None for name in STORED["versions"]}
+for _name in HERE:
+    try:
+        HERE[_name] = importlib.metadata.version(_name)
+    except importlib.metadata.PackageNotFoundError:
+        continue
+
+
+@pytest.mark.skipif(STORED["versions"] != HERE, reason=f"stored for {STORED['versions']}, here are {HERE}")
+def test_every_kernel_compiles_as_before():
+    environment = os.environ | {"TRITON_INTERPRET": "0"}  # a process of its own: Triton must be a compiler in it
+    run = subprocess.run([sys.executable, "-m", "kernels.resources"], capture_output=True, text=True, env=environment)
+    assert run.returncode == 0, run.stderr
+    found, stored = json.loads(run.stdout)["kernels"], STORED["kernels"]
+    changed = [
+        f"{kernel}\n  stored {stored.get(kernel)}\n  now    {found.get(kernel)}"
+        for kernel in sorted(found.keys() | stored.keys())
+        if found.get(kernel) != stored.get(kernel)
+    ]
+    assert not changed, "\n".join([*changed, "If this is meant: make resources, and read the difference."])
+
+
+def test_no_kernel_spills():
+    spilled = [kernel for kernel, found in STORED["kernels"].items() if found["spilled_bytes"]]
+    assert not spilled
+
+
+def test_both_languages_and_targets_are_there():
+    for word in ("triton_forward", "layer_norm<__nv_bfloat16>"):
+        for target in ("sm_80", "sm_90"):
+            assert any(word in kernel and kernel.endswith(target) for kernel in STORED["kernels"])
+
+
+def test_the_report_of_ptxas_is_read():
+    log = """ptxas info    : Function properties for f
+    16 bytes stack frame, 12 bytes spill stores, 24 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 16 bytes cumulative stack size, 2048 bytes smem"""
+    assert report(log) == {"registers": 255, "spilled_bytes": 36, "shared_bytes": 2048}
