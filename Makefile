@@ -4,10 +4,11 @@
 #   make PY=python3 test-gpu  uses that Python as it is, and installs nothing
 
 PYTHON ?= python3
+IP ?= 127.0.0.1
 VENV := .venv
 PY := $(VENV)/bin/python
-EXTRAS := book,lab,test$(if $(shell command -v nvidia-smi),$(comma)gpu)
 comma := ,
+EXTRAS := book,lab,test$(if $(shell command -v nvidia-smi),$(comma)gpu)
 INDEX := $(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 SETUP := $(if $(filter $(VENV)/%,$(PY)),$(VENV)/.installed)
 NOTEBOOKS = $(shell git ls-files 'book/*.ipynb' 'labs/*.ipynb')
@@ -39,12 +40,12 @@ doctor: $(SETUP)
 	@$(PY) -m kernels doctor
 
 book: $(SETUP)
-	@$(VENV)/bin/jupyter-book build . -W -n --keep-going -q
+	@$(PY) -m jupyter book build . -W -n --keep-going -q
 	@echo 'Built. To read it: $(PY) -m http.server -b 127.0.0.1 -d _build/html, then http://127.0.0.1:8000'
 	@echo 'Or open _build/html/index.html; search needs the server.'
 
 lab: $(SETUP)
-	$(PY) -m jupyterlab --ip=127.0.0.1 --LabApp.news_url=None book/machine/tour.ipynb
+	$(PY) -m jupyterlab --ip=$(IP) --LabApp.news_url=None book/machine/tour.ipynb
 
 test: $(SETUP)
 	$(PY) -m ruff check .

@@ -6,6 +6,8 @@ baseline (torch's operator in the same dtype) are taken against the float64 refe
 - root mean square, per row and over the whole tensor: at most 2 × the baseline's;
 - largest absolute error: at most 4 × the baseline's;
 - either bound is at least 4 · eps(dtype) · max(rms(reference), 1), so that a lucky baseline does not forbid rounding;
+  for the error of a single element, |reference| takes the place of the rms where it is larger, since an outlier is rounded
+  in proportion to itself;
 - NaN and infinities exactly where the reference, rounded to the dtype, has them.
 
 An *error ratio* is an error divided by its bound: 1 and less is right. While a variant runs, memory that it allocates
@@ -142,14 +144,16 @@ def compare(
     floor = 4 * torch.finfo(dtype).eps
     rows = _rms(error, -1) / torch.maximum(2 * _rms(allowed, -1), floor * _rms(size, -1).clamp(min=1))
     whole = _rms(error) / torch.maximum(2 * _rms(allowed), floor * _rms(size).clamp(min=1))
-    largest = error.abs().max() / torch.maximum(4 * allowed.abs().max(), floor * _rms(size).clamp(min=1))
-    ratios = {"rms of a row": float(rows.max()), "rms": float(whole), "largest error": float(largest)}
+    elements = error.abs() / torch.maximum(
+        4 * allowed.abs().max(), floor * torch.maximum(size.abs(), _rms(size).clamp(min=1))
+    )
+    ratios = {"rms of a row": float(rows.max()), "rms": float(whole), "largest error": float(elements.max())}
     what, ratio = max(ratios.items(), key=lambda item: item[1])
     if ratio <= 1:
         return ratio, None
-    at = _first(error.abs() == error.abs().max())
+    at = _first(elements == elements.max())
     return ratio, (
-        f"{what} is {ratio:.3g} × its bound; largest error {float(error.abs().max()):.3g} at {at}: "
+        f"{what} is {ratio:.3g} × its bound; at {at} the error is {float(error[at].abs()):.3g}: "
         f"got {float(got[at]):.6g}, expected {float(reference[at]):.6g}"
     )
 

@@ -97,10 +97,14 @@ class Variant:
 
 @dataclass(frozen=True)
 class Peer:
-    """What a user would call instead of us. `load` imports it and returns a function of the same inputs."""
+    """What a user would call instead of us. `load` imports it and returns a function of the same inputs.
+
+    `unsupported` is as a variant's.
+    """
 
     name: str
     load: Callable[[], Callable[..., torch.Tensor]]
+    unsupported: Callable[[Case, Machine], str | None] = always_supported
 
 
 @dataclass(frozen=True)

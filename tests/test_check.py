@@ -50,8 +50,10 @@ def test_no_case_accepts_zeros(op):
     for case in (*op.cases["edge"], *op.cases["model"]):
         truth = Truth(op, case, op.inputs(case, "cpu"))
         for name, reference in truth.reference.items():
-            # Where a result is zero by mathematics (a row of one column), float64 leaves at most its own rounding.
-            if reference.numel() and float(reference.nan_to_num().abs().max()) > 1e-6:
+            # Some are zero by mathematics: what multiplies a row without spread, and, but for eps, the gradient of rows of
+            # two columns, which normalise to plus and minus 1.
+            zero = not float(reference.nan_to_num().abs().max()) > 1e-9 if reference.numel() else True
+            if not zero and not (name == "dx" and case.shape[-1] == 2):
                 zeros = torch.zeros(reference.shape, dtype=truth.dtype)
                 ratio, failure = compare(zeros, reference, truth.baseline[name], truth.dtype)
                 assert failure, f"{case} {name}: zeros have an error ratio of {ratio}"
@@ -86,11 +88,13 @@ def test_compare_accepts_rounding():
 
 
 def test_one_bad_row_among_many_is_found():
-    """A row may not hide in the average of the tensor."""
+    """A row may not hide in the average of the tensor, also where no element of it stands out."""
     reference = torch.randn(10_000, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    got = reference.float()
-    got[17] *= 1 + 1e-5
-    assert "row" in compare(got, reference, reference.float(), torch.float32)[1]
+    baseline = reference + 1e-6 * torch.randn(reference.shape, dtype=torch.float64)
+    got = baseline.clone()
+    got[17] += 2.5e-6
+    ratio, failure = compare(got.float(), reference, baseline, torch.float32)
+    assert failure.startswith("rms of a row is"), failure
 
 
 def test_a_changed_input_is_found():

@@ -13,7 +13,8 @@ from cuda.bindings import driver
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
 
-_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+# What CuPy takes for a parameter of so many bytes; a struct of another size goes as raw bytes.
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class Function:
@@ -36,7 +37,7 @@ class Function:
                 f"block is {tuple(block)}: {threads:,} threads, but this kernel can have {self._max_threads:,} a block "
                 "on this GPU, by its registers or its __launch_bounds__"
             )
-        values = [np.frombuffer(value, _BITS[len(value)])[0] for value in packed]
+        values = [np.frombuffer(value, _BITS.get(len(value), f"V{len(value)}"))[0] for value in packed]
         with torch.cuda.device(self._device):
             if shared_mem > self._raised:
                 self._kernel.max_dynamic_shared_size_bytes = self._raised = shared_mem

@@ -171,6 +171,9 @@ def _entrants(
             call = functools.partial(_call, variant.fn)
             entrants.append(_Entrant(variant.key, "variant", variant.level, call))
     for peer in op.peers:
+        if reason := peer.unsupported(case, machine):
+            absent[peer.name] = reason
+            continue
         try:
             entrants.append(_Entrant(peer.name, "peer", None, functools.partial(_call, peer.load())))
         except ImportError as error:

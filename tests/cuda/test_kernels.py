@@ -121,7 +121,8 @@ def test_a_template_by_name_expression(device, dtype):
     types = {torch.float32: "float", torch.float16: "half", torch.bfloat16: "__nv_bfloat16"}
     names = [f"scale<{name}, 3>" for name in types.values()]
     module = RawModule(code=code, options=("-std=c++17",), name_expressions=names)
-    x, y = torch.randn(1000, device=device).to(dtype), blank(1000, device=device, dtype=dtype)
+    x = (torch.randint(-99, 99, (1000,), device=device) / 8).to(dtype)  # exact whether contracted to an fma or not
+    y = blank(1000, device=device, dtype=dtype)
     module.get_function(f"scale<{types[dtype]}, 3>")((8,), (128,), (x, y, np.float32(0.25), 1000))
     assert torch.equal(y, (x.float() * 3 + 0.25).to(dtype))
 
@@ -161,15 +162,33 @@ def test_a_module_has_several_kernels_and_names_its_file(device, tmp_path):
     assert x.item() == 2
 
 
-def test_structs_and_every_size_of_parameter(device):
-    code = r"""__global__ void all(double* out, signed char c, unsigned short s, int i, long long l, bool b, double d,
-                                  float f, const float* nothing) {
+def test_every_size_of_parameter(device):
+    code = r"""__global__ void sizes(double* out, signed char c, unsigned short s, int i, long long l, bool b, double d,
+                                    float f, const float* nothing) {
         out[0] = c; out[1] = s; out[2] = i; out[3] = l; out[4] = b; out[5] = d; out[6] = f; out[7] = nothing == nullptr;
     }"""
     out = blank(8, device=device, dtype=torch.float64)
     args = (out, -5, np.uint16(65535), np.int32(-7), -(2**40), True, 0.1, np.float32(1.5), None)
-    RawKernel(code, "all")((1,), (1,), args)
+    RawKernel(code, "sizes")((1,), (1,), args)
     assert out.tolist() == [-5, 65535, -7, -(2.0**40), 1, 0.1, 1.5, 1]
+
+
+def test_a_struct_by_value(device):
+    code = r"""
+    struct Plane { float normal[3]; double offset; char name[5]; };
+    __global__ void distance(const float* x, double* out, Plane p) {
+        float sum = 0;
+        for (int i = 0; i < 3; ++i) sum += p.normal[i] * x[i];
+        out[0] = sum + p.offset; out[1] = p.name[4];
+    }"""
+    layout = np.dtype([("normal", "f4", 3), ("offset", "f8"), ("name", "i1", 5)], align=True)
+    plane = np.zeros((), layout)
+    plane["normal"], plane["offset"], plane["name"] = (1, 2, 3), 0.5, (0, 0, 0, 0, 7)
+    x, out = torch.tensor([4.0, 5.0, 6.0], device=device), blank(2, device=device, dtype=torch.float64)
+    RawKernel(code, "distance")((1,), (1,), (x, out, plane[()]))
+    assert out.tolist() == [32.5, 7]
+    with pytest.raises(TypeError, match="argument 2 is a numpy.void192?, of 24 bytes, but the parameter takes 32"):
+        RawKernel(code, "distance")((1,), (1,), (x, out, np.zeros((), [("a", "f4", 6)])[()]))
 
 
 def test_shared_memory_of_device_functions_and_qualifiers_people_write(device):

@@ -16,6 +16,8 @@ from kernels.cuda.cpu import build, elf, translate
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
 
+_PROCESSORS = os.cpu_count() or 1
+
 
 class _Kernel(ctypes.Structure):
     """`kernels::Kernel` of include/kernels/abi.h."""
@@ -27,6 +29,9 @@ class _Kernel(ctypes.Structure):
         ("parameters", ctypes.c_uint32),
         ("sizes", ctypes.POINTER(ctypes.c_uint32)),
     ]
+
+
+_Sizes = ctypes.c_uint32 * 6  # of the grid, then of the block
 
 
 class Function:
@@ -44,30 +49,8 @@ class Function:
 
         A block has 256 KiB of dynamic shared memory whatever `shared_mem` says.
         """
-        places, end = [], 0
-        for value in packed:
-            places.append(end)
-            end += -(-len(value) // _ALIGNMENT) * _ALIGNMENT
-        memory = ctypes.create_string_buffer(end + _ALIGNMENT)
-        start = ctypes.addressof(memory)
-        start += -start % _ALIGNMENT
-        for place, value in zip(places, packed, strict=True):
-            ctypes.memmove(start + place, value, len(value))
-        message = ctypes.create_string_buffer(4096)
-        failed = _launcher()(
-            ctypes.byref(self._kernel),
-            (ctypes.c_uint32 * 3)(*grid),
-            (ctypes.c_uint32 * 3)(*block),
-            (ctypes.c_void_p * len(places))(*(start + place for place in places)),
-            _os_threads(),
-            message,
-            len(message),
-        )
-        return message.value.decode(errors="replace") if failed else None
-
-
-# Of an argument's copy: enough for any type that a kernel takes by value.
-_ALIGNMENT = 64
+        error = _launcher()(ctypes.byref(self._kernel), _Sizes(*grid, *block), b"".join(packed), _os_threads())
+        return error and error.decode(errors="replace")
 
 
 def load(source: Source) -> dict[str, Function]:
@@ -118,17 +101,18 @@ def _local_prefix(function: str) -> str:
 
 
 @functools.cache
-def _launcher() -> Callable[..., int]:
+def _launcher() -> Callable[..., bytes | None]:
     """`kernels_launch` of runtime/launch.cpp."""
     launch = ctypes.CDLL(str(build.runtime_library())).kernels_launch
-    launch.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+    launch.argtypes = [ctypes.c_void_p, _Sizes, ctypes.c_char_p, ctypes.c_int]
+    launch.restype = ctypes.c_char_p
     return launch
 
 
 def _os_threads() -> int:
     wanted = os.environ.get("KERNELS_CPU_THREADS", "")
     if not wanted:
-        return os.cpu_count() or 1
+        return _PROCESSORS
     if not wanted.isdigit() or int(wanted) < 1:
         raise ValueError(f"KERNELS_CPU_THREADS must be a positive integer, got {wanted!r}")
     return int(wanted)

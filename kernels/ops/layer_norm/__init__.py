@@ -95,6 +95,10 @@ def needs_triton(case: Case, machine: Machine) -> str | None:
     return None
 
 
+def needs_gpu(case: Case, machine: Machine) -> str | None:
+    return "runs on a GPU only" if machine.device == "cpu" else None
+
+
 def needs_cupy(case: Case, machine: Machine) -> str | None:
     return needs_compiler(case, machine) if machine.device == "cpu" else None
 
@@ -143,7 +147,7 @@ OPERATION = Operation(
     peers=(
         Peer("torch", lambda: torch_layer_norm),
         Peer("torch.compile", lambda: torch.compile(torch_layer_norm, dynamic=False)),
-        Peer("liger", liger),
+        Peer("liger", liger, unsupported=needs_gpu),
     ),
     cost=cost,
     cases=CASES,

@@ -25,7 +25,8 @@ def row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: 
     columns = tl.arange(0, BLOCK_N)
     inside = columns < N
     x = tl.load(x_ptr + row * row_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    mean = tl.sum(x) / N
+    # A plain / is approximate on a GPU: for a row of equal values it would leave x - mean a little off 0.
+    mean = tl.div_rn(tl.sum(x), tl.cast(N, tl.float32))
     # Lanes beyond the row hold -mean by now, not 0: they must not enter the sum of squares.
     centred = tl.where(inside, x - mean, 0.0)
     variance = tl.sum(centred * centred) / N
@@ -48,7 +49,7 @@ def wide_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOC
     for start in range(0, N, BLOCK_N):
         columns = start + lanes
         total += tl.load(x_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-    mean = tl.sum(total) / N
+    mean = tl.div_rn(tl.sum(total), tl.cast(N, tl.float32))
 
     squares = tl.zeros((BLOCK_N,), tl.float32)
     for start in range(0, N, BLOCK_N):

@@ -1,7 +1,5 @@
 #include "launch.h"
 
-#include <string.h>
-
 #include <chrono>
 
 #include "worker.h"
@@ -29,17 +27,18 @@ void Launch::work(bool for_now) {
 
 }  // namespace kernels
 
-// Runs a kernel to its end. 0, or 1 with an error in `message`.
-extern "C" __attribute__((visibility("default"))) int kernels_launch(const kernels::Kernel* kernel,
-                                                                     const uint32_t* grid, const uint32_t* block,
-                                                                     void** args, int os_threads, char* message,
-                                                                     size_t message_bytes) {
+// Runs a kernel to its end. `sizes`: of the grid, then of the block. Returns nullptr, or an error's text, which stays until
+// the calling thread launches again.
+extern "C" __attribute__((visibility("default"))) const char* kernels_launch(const kernels::Kernel* kernel,
+                                                                             const uint32_t* sizes, const char* args,
+                                                                             int os_threads) {
+    static thread_local std::string error;
     kernels::Launch launch;
     launch.kernel = kernel;
-    launch.grid = dim3(grid[0], grid[1], grid[2]);
-    launch.block = dim3(block[0], block[1], block[2]);
+    launch.grid = dim3(sizes[0], sizes[1], sizes[2]);
+    launch.block = dim3(sizes[3], sizes[4], sizes[5]);
     launch.args = args;
-    launch.blocks = uint64_t(grid[0]) * grid[1] * grid[2];
+    launch.blocks = uint64_t(sizes[0]) * sizes[1] * sizes[2];
     launch.helpers_wanted = os_threads - 1;
     launch.work(os_threads > 1);
     if (!launch.failed && launch.next < launch.blocks) {
@@ -47,8 +46,7 @@ extern "C" __attribute__((visibility("default"))) int kernels_launch(const kerne
         launch.work();
         end_help(launch);
     }
-    if (!launch.failed) return 0;
-    strncpy(message, launch.error.c_str(), message_bytes - 1);
-    message[message_bytes - 1] = 0;
-    return 1;
+    if (!launch.failed) return nullptr;
+    error = std::move(launch.error);
+    return error.c_str();
 }

@@ -11,7 +11,7 @@ namespace kernels {
 struct Launch {
     const Kernel* kernel;
     dim3 grid, block;
-    void** args;
+    const char* args;
     uint64_t blocks;
 
     std::atomic<uint64_t> next{0};

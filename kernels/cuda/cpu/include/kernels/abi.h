@@ -47,7 +47,7 @@ struct Thread {
 struct Kernel {
     const void* function;
     Thread* (*thread)();       // the calling OS thread's
-    void (*run)(void** args);  // starts threads of the block until none is left to start
+    void (*run)(const char*);  // starts threads of the block until none is left; the arguments, one after another
     uint32_t parameters;
     const uint32_t* sizes;     // of the parameters, in bytes
 };

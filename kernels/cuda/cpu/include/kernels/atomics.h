@@ -3,14 +3,25 @@
 
 namespace kernels {
 
-// Replaces *address by change(*address); returns what was there.
+template <size_t bytes> struct Word;
+template <> struct Word<2> { using type = uint16_t; };
+template <> struct Word<4> { using type = uint32_t; };
+template <> struct Word<8> { using type = uint64_t; };
+
+// Replaces *address by change(*address); returns what was there. Half types are classes, so words are exchanged.
 template <class T, class Change>
 inline T atomic_update(T* address, Change change) {
-    T old, updated;
-    __atomic_load(address, &old, __ATOMIC_RELAXED);
-    do updated = change(old);
-    while (!__atomic_compare_exchange(address, &old, &updated, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return old;
+    using W = typename Word<sizeof(T)>::type;
+    W* word = reinterpret_cast<W*>(address);
+    W old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    for (;;) {
+        T value;
+        memcpy((void*)&value, &old, sizeof(T));
+        const T updated = change(value);
+        W replacement;
+        memcpy(&replacement, &updated, sizeof(T));
+        if (__atomic_compare_exchange_n(word, &old, replacement, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return value;
+    }
 }
 
 }  // namespace kernels

@@ -3,6 +3,14 @@
 
 namespace kernels {
 
+// A copy of an argument, which need not be aligned where it comes from.
+template <class T>
+inline T argument(const char* from) {
+    alignas(T) char copy[sizeof(T)];
+    memcpy(copy, from, sizeof(T));
+    return *reinterpret_cast<T*>(copy);
+}
+
 template <auto kernel>
 struct Entry;
 
@@ -10,9 +18,15 @@ template <class... P, void (*kernel)(P...)>
 struct Entry<kernel> {
     static constexpr uint32_t sizes[sizeof...(P) + 1] = {uint32_t(sizeof(P))..., 0};
 
+    static constexpr uint32_t offset(size_t parameter) {
+        uint32_t bytes = 0;
+        for (size_t i = 0; i < parameter; ++i) bytes += sizes[i];
+        return bytes;
+    }
+
     // A thread that waits leaves this loop standing; another fiber then goes on with the threads that are left.
     template <size_t... I>
-    static void start_threads(void** args, std::index_sequence<I...>) {
+    static void start_threads(const char* args, std::index_sequence<I...>) {
         Thread& thread = self;
         while (thread.next < thread.count) {
             const uint32_t number = thread.next++;
@@ -22,12 +36,12 @@ struct Entry<kernel> {
                 thread.next_index.x = 0;
                 if (++thread.next_index.y == thread.block_dim.y) thread.next_index.y = 0, ++thread.next_index.z;
             }
-            kernel(*static_cast<std::remove_cv_t<P>*>(args[I])...);
+            kernel(argument<std::remove_cv_t<P>>(args + offset(I))...);
             thread.finished[number / warp_size] |= 1u << number % warp_size;
         }
     }
 
-    static void run(void** args) { start_threads(args, std::index_sequence_for<P...>{}); }
+    static void run(const char* args) { start_threads(args, std::index_sequence_for<P...>{}); }
     static Thread* thread() { return &self; }
 
     static Kernel describe() { return {(const void*)kernel, thread, run, uint32_t(sizeof...(P)), sizes}; }
