@@ -17,7 +17,7 @@ is filled with NaN, so an element that it never wrote is found.
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -46,8 +46,8 @@ class Result:
 
 def check(
     op: Operation,
-    variants: tuple[Variant, ...] | None = None,
-    cases: tuple[Case, ...] | None = None,
+    variants: Sequence[Variant] | None = None,
+    cases: Sequence[Case] | None = None,
     device: str = "cpu",
 ) -> Iterator[Result]:
     """Check variants (all forward ones) on cases (edge and model ones); one result for each pair, as it is known."""

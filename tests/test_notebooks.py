@@ -75,8 +75,11 @@ def test_most_outputs_are_compared(path):
 
 @each
 def test_cells_are_short(path):
+    """Short enough to read at once, and narrow enough for a page."""
     for cell in code_cells(path):
-        assert "".join(cell["source"]).count("\n") < 16, cell["id"]
+        lines = "".join(cell["source"]).split("\n")
+        assert len(lines) <= 14, cell["id"]
+        assert max(map(len, lines)) <= 76, cell["id"]
 
 
 @each

@@ -22,6 +22,7 @@ class Function:
 
     def __init__(self, kernel: Any, device: torch.device) -> None:
         self._kernel = kernel
+        self._function = kernel.kernel  # what a call of the RawKernel looks up every time
         self._device = device
         self.sizes = _parameter_sizes(kernel.kernel.ptr)
         self.static_shared_bytes = kernel.shared_size_bytes
@@ -38,15 +39,19 @@ class Function:
                 "on this GPU, by its registers or its __launch_bounds__"
             )
         values = [np.frombuffer(value, _BITS.get(len(value), f"V{len(value)}"))[0] for value in packed]
+        if torch.cuda.current_device() == self._device.index:
+            return self._launch(tuple(grid), tuple(block), values, shared_mem)
         with torch.cuda.device(self._device):
-            if shared_mem > self._raised:
-                self._kernel.max_dynamic_shared_size_bytes = self._raised = shared_mem
-            stream = cupy.cuda.Stream.from_external(torch.cuda.current_stream())
-            with stream:
-                try:
-                    self._kernel(tuple(grid), tuple(block), tuple(values), shared_mem=shared_mem)
-                except cupy.cuda.driver.CUDADriverError as error:
-                    return f"the launch failed: {error}"
+            return self._launch(tuple(grid), tuple(block), values, shared_mem)
+
+    def _launch(self, grid: tuple[int, ...], block: tuple[int, ...], values: list[Any], shared_mem: int) -> str | None:
+        if shared_mem > self._raised:
+            self._kernel.max_dynamic_shared_size_bytes = self._raised = shared_mem
+        stream = cupy.cuda.Stream.from_external(torch.cuda.current_stream())
+        try:
+            self._function(grid, block, values, shared_mem, stream)
+        except cupy.cuda.driver.CUDADriverError as error:
+            return f"the launch failed: {error}"
         return None
 
 

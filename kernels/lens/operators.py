@@ -39,6 +39,11 @@ class Operators:
         return sum(call.written for call in self.calls)
 
     @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+    @property
     def names(self) -> list[str]:
         return [call.name for call in self.calls]
 

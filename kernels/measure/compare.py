@@ -1,7 +1,7 @@
 """Contestants side by side in one run: variants, peers, and a copy of the same number of bytes."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -92,7 +92,7 @@ class Comparison:
 def compare(
     op: Operation,
     case: Case | None = None,
-    variants: tuple[Variant, ...] | None = None,
+    variants: Sequence[Variant] | None = None,
     device: str | None = None,
     **fields: object,
 ) -> Comparison:
@@ -160,7 +160,7 @@ class _Entrant:
 
 
 def _entrants(
-    op: Operation, case: Case, variants: tuple[Variant, ...], machine: Machine
+    op: Operation, case: Case, variants: Sequence[Variant], machine: Machine
 ) -> tuple[list[_Entrant], dict[str, str]]:
     """Who takes part, and who cannot and why."""
     entrants, absent = [], {}

@@ -43,12 +43,14 @@ def ladder(results: Results, operation: str, shape: list[int]):
         y=names,
         orientation="h",
         text=[f"{row['gbps']:,.0f}" for row in rows],
-        textposition="auto",
+        textposition="outside",
+        cliponaxis=False,
         marker_color=[figures.LEVEL_COLORS.get(row["level"], OTHERS) for row in rows],
     )
     size = " × ".join(f"{n:,}" for n in shape)
     title = f"{operation.replace('_', ' ')}, {size} {rows[0]['dtype']}, {results.machine['gpu']}"
-    return go.Figure(bars, {"title": title, "xaxis_title": "GB/s, counting the fewest bytes"})
+    room = [0, 1.1 * rows[-1]["gbps"]]  # for the numbers beyond the bars
+    return go.Figure(bars, {"title": title, "xaxis": {"title": "GB/s, counting the fewest bytes", "range": room}})
 
 
 def draw(figure, path: Path) -> None:

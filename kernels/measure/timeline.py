@@ -18,6 +18,7 @@ from kernels.measure.results import FOLDER, facts, file_name
 
 TIMELINES = FOLDER / "timelines"
 STEPS = 6
+LANE_COLORS = {"CPU": "#888888", "GPU": "#ed6f00"}
 LANES = {"cuda_runtime": "CPU", "kernel": "GPU", "gpu_memcpy": "GPU"}
 
 
@@ -70,6 +71,32 @@ def spans(program: Callable[[], None]) -> list[dict]:
 def stored(gpu: str) -> dict:
     """The committed timelines of a GPU by its name, such as "NVIDIA H200"."""
     return json.loads((TIMELINES / file_name(gpu)).read_text())
+
+
+def share(spans: list[dict], lane: str, word: str = "") -> float:
+    """The part of the program's time that a lane spends in spans whose name holds a word."""
+    spent = sum(s["end_us"] - s["start_us"] for s in spans if s["lane"] == lane and word in s["name"])
+    return spent / max(s["end_us"] for s in spans)
+
+
+def figure(programs: dict[str, list[dict]]):
+    """CPU above GPU over time, a frame for each program, as a `plotly.graph_objects.Figure`."""
+    import plotly.graph_objects as go
+
+    frames = []
+    for name, spans in programs.items():
+        bars = go.Bar(
+            y=[s["lane"] for s in spans],
+            base=[s["start_us"] for s in spans],
+            x=[s["end_us"] - s["start_us"] for s in spans],
+            hovertext=[s["name"] for s in spans],
+            orientation="h",
+            marker_color=[LANE_COLORS[s["lane"]] for s in spans],
+        )
+        time = {"title": "microseconds", "range": [0, 1.02 * max(s["end_us"] for s in spans)]}
+        layout = {"xaxis": time, "yaxis": {"categoryarray": ["GPU", "CPU"]}}
+        frames.append(go.Frame(data=[bars], layout=layout, name=name))
+    return go.Figure(frames[0].data, frames[0].layout, frames)
 
 
 if __name__ == "__main__":

@@ -162,15 +162,31 @@ def test_a_module_has_several_kernels_and_names_its_file(device, tmp_path):
     assert x.item() == 2
 
 
+def test_a_kernel_runs_on_torchs_current_stream():
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU: torch.cuda is not available")
+    kernel, x = RawKernel("__global__ void set(int* x) { *x = 5; }", "set"), torch.zeros(1, dtype=torch.int32).cuda()
+    kernel((1,), (1,), (x,))
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        kernel((1,), (1,), (x.zero_(),))
+    assert not stream.query()  # the kernel waits behind the sleep
+    assert torch.cuda.default_stream().query()
+    stream.synchronize()
+    assert x.item() == 5
+
+
 def test_every_size_of_parameter(device):
-    code = r"""__global__ void sizes(double* out, signed char c, unsigned short s, int i, long long l, bool b, double d,
+    code = r"""__global__ void sizes(double* out, signed char c, unsigned short s, unsigned i, long long l, bool b, double d,
                                     float f, const float* nothing) {
         out[0] = c; out[1] = s; out[2] = i; out[3] = l; out[4] = b; out[5] = d; out[6] = f; out[7] = nothing == nullptr;
     }"""
     out = blank(8, device=device, dtype=torch.float64)
-    args = (out, -5, np.uint16(65535), np.int32(-7), -(2**40), True, 0.1, np.float32(1.5), None)
+    args = (out, -5, np.uint16(65535), 2**32 - 1, -(2**40), True, 0.1, np.float32(1.5), None)
     RawKernel(code, "sizes")((1,), (1,), args)
-    assert out.tolist() == [-5, 65535, -7, -(2.0**40), 1, 0.1, 1.5, 1]
+    assert out.tolist() == [-5, 65535, 2.0**32 - 1, -(2.0**40), 1, 0.1, 1.5, 1]
 
 
 def test_a_struct_by_value(device):

@@ -92,17 +92,17 @@ def test_reduction_with_a_partial_warp(device):
         assert out.item() == x.sum().item(), threads
 
 
-def test_halves_of_a_warp_apart(device):
+def test_even_and_odd_lanes_apart(device):
     body = r"""
-        if (lane < 16) {
+        if (lane % 2 == 0) {
             out = lane;
-            for (int d = 8; d; d /= 2) out += __shfl_xor_sync(0x0000ffff, out, d);
+            for (int d = 2; d < 32; d *= 2) out += __shfl_xor_sync(0x55555555, out, d);
         } else {
-            out = __shfl_sync(0xffff0000, lane * 100, 31);
-            __syncwarp(0xffff0000);
+            out = __shfl_xor_sync(0xaaaaaaaa, lane * 100, 30);
+            __syncwarp(0xaaaaaaaa);
         }
         __syncwarp();"""
-    assert run(body, device) == [120] * 16 + [3100] * 16
+    assert run(body, device) == [(lane ^ 30) * 100 if lane % 2 else 240 for lane in range(32)]
 
 
 def test_votes(device):
