@@ -60,10 +60,10 @@ def _version(distribution: str) -> str | None:
 
 
 def _compiler() -> str | None:
-    path = compiler()
-    if path is None:
+    command = compiler()
+    if command is None:
         return None
-    run = subprocess.run([path, "--version"], capture_output=True, text=True)
+    run = subprocess.run([*command, "--version"], capture_output=True, text=True)
     return run.stdout.splitlines()[0] if run.returncode == 0 else None
 
 

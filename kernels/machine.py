@@ -1,6 +1,7 @@
 """What is here: the processor, the GPU, the compiler and the packages, as far as kernels care."""
 
 import os
+import shlex
 import shutil
 from dataclasses import dataclass
 
@@ -15,22 +16,23 @@ class Machine:
         device: "cpu" or "cuda", where tensors live.
         gpu: the GPU's name, or None on a CPU.
         capability: the GPU's compute capability, such as (9, 0), or None.
-        compiler: the C++ compiler's path, or None.
+        compiler: the C++ compiler's command, or None.
         interpreting: whether Triton kernels run in Triton's interpreter.
     """
 
     device: str
     gpu: str | None
     capability: tuple[int, int] | None
-    compiler: str | None
+    compiler: tuple[str, ...] | None
     interpreting: bool
 
 
-def compiler() -> str | None:
-    """The C++ compiler: the environment's CXX, else g++, c++ or clang++, whichever comes first."""
-    for name in (os.environ.get("CXX"), "g++", "c++", "clang++"):
-        if name and shutil.which(name):
-            return shutil.which(name)
+def compiler() -> tuple[str, ...] | None:
+    """The C++ compiler's command: $CXX, which may carry options, else g++, c++ or clang++; None if there is none."""
+    for command in (os.environ.get("CXX"), "g++", "c++", "clang++"):
+        words = shlex.split(command or "")
+        if words and shutil.which(words[0]):
+            return (shutil.which(words[0]), *words[1:])
     return None
 
 

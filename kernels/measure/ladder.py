@@ -1,6 +1,6 @@
 """The ladder: how fast each level of an operation was on a GPU, from its results file.
 
-    python -m kernels.measure.ladder book/ladder.svg     draw the README's figure; needs Chromium
+python -m kernels.measure.ladder book/ladder.svg     draw the README's figure; needs Chromium
 """
 
 import json

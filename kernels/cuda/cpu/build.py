@@ -8,12 +8,12 @@ import importlib.util
 import os
 import platform
 import re
-import shlex
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
+from kernels import machine
 from kernels.cuda.cpu.translate import translate
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
@@ -66,10 +66,8 @@ def runtime_library() -> Path:
 
 def compiler() -> tuple[str, ...]:
     """The C++ compiler's command: $CXX, else g++, c++ or clang++."""
-    for command in (os.environ.get("CXX"), "g++", "c++", "clang++"):
-        words = shlex.split(command or "")
-        if words and shutil.which(words[0]):
-            return (shutil.which(words[0]), *words[1:])
+    if command := machine.compiler():
+        return command
     named = f" ($CXX is {os.environ['CXX']!r})" if os.environ.get("CXX") else ""
     raise CompileError(
         f"no C++ compiler was found{named}: CUDA kernels on a CPU need g++ or clang++. "

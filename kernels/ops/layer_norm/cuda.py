@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from kernels.cuda import RawModule
-from kernels.cuda.kernel import Kernel
+from kernels.cuda import Kernel, RawModule
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
 from kernels.ops.layer_norm.registration import register
 
