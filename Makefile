@@ -63,7 +63,7 @@ test-gpu: $(SETUP)
 	$(NBVAL) $(NOTEBOOKS)
 
 references: $(SETUP)
-	$(PY) -m jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
+	$(PY) book/references.py $(NOTEBOOKS)
 
 resources: $(SETUP)
 	TRITON_INTERPRET=0 $(PY) -m kernels.resources tests/resources.json

@@ -142,19 +142,25 @@ def compare(
     size = torch.where(finite, reference, zero)
 
     floor = 4 * torch.finfo(dtype).eps
-    rows = _rms(error, -1) / torch.maximum(2 * _rms(allowed, -1), floor * _rms(size, -1).clamp(min=1))
-    whole = _rms(error) / torch.maximum(2 * _rms(allowed), floor * _rms(size).clamp(min=1))
-    elements = error.abs() / torch.maximum(
-        4 * allowed.abs().max(), floor * torch.maximum(size.abs(), _rms(size).clamp(min=1))
-    )
-    ratios = {"rms of a row": float(rows.max()), "rms": float(whole), "largest error": float(elements.max())}
-    what, ratio = max(ratios.items(), key=lambda item: item[1])
+    errors = {
+        "rms of a row": (_rms(error, -1), torch.maximum(2 * _rms(allowed, -1), floor * _rms(size, -1).clamp(min=1))),
+        "rms": (_rms(error), torch.maximum(2 * _rms(allowed), floor * _rms(size).clamp(min=1))),
+        "largest error": (
+            error.abs(),
+            torch.maximum(4 * allowed.abs().max(), floor * torch.maximum(size.abs(), _rms(size).clamp(min=1))),
+        ),
+    }
+    ratios = {what: (one / bound) for what, (one, bound) in errors.items()}
+    what = max(ratios, key=lambda what: float(ratios[what].max()))
+    ratio = float(ratios[what].max())
     if ratio <= 1:
         return ratio, None
-    at = _first(elements == elements.max())
+    worst = _first(ratios[what] == ratios[what].max()) if ratios[what].dim() else ()
+    one, bound = (float(values.expand(ratios[what].shape)[worst]) for values in errors[what])
+    at = _first(error.abs() == error.abs().max())
     return ratio, (
-        f"{what} is {ratio:.3g} × its bound; at {at} the error is {float(error[at].abs()):.3g}: "
-        f"got {float(got[at]):.6g}, expected {float(reference[at]):.6g}"
+        f"{what} is {one:.3g}, {ratio:.3g} × its bound of {bound:.3g}; "
+        f"furthest off is {at}: got {float(got[at]):.6g}, expected {float(reference[at]):.6g}"
     )
 
 

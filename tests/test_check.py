@@ -73,7 +73,7 @@ REFERENCE = torch.linspace(-2, 2, 64, dtype=torch.float64).reshape(4, 16)
         (REFERENCE.float().index_fill(0, torch.tensor([1]), math.nan), "NaN in the wrong places, 16"),
         (REFERENCE.float().index_fill(1, torch.tensor([2]), math.inf), "+inf in the wrong places"),
         (REFERENCE.float() + 1e-5, "rms of a row"),
-        (REFERENCE.float().roll(1), "× its bound"),
+        (REFERENCE.float().roll(1), "× its bound of"),
     ],
     ids=["none", "shape", "dtype", "nan", "inf", "offset", "shifted"],
 )

@@ -1,7 +1,9 @@
 """Guards around the notebook tests: nbval passes cells that were never executed, and files it never saw."""
 
 import json
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -88,7 +90,7 @@ def test_a_cell_that_measures_is_not_compared_and_a_verdict_follows(path):
     for cell, following in zip(cells, [*cells[1:], None], strict=True):
         source = "".join(cell["source"])
         if "measure.compare(" in source or "measure.race(" in source:
-            assert "nbval-ignore-output" in cell["metadata"].get("tags", []), cell["id"]
+            assert {"raw", "nbval-ignore-output"} <= set(cell["metadata"].get("tags", [])), cell["id"]
             assert following is not None, cell["id"]
             assert "measure.verdict(" in "".join(following["source"]), cell["id"]
 
@@ -107,9 +109,17 @@ def test_nothing_is_needed_before_it_is_taught():
 
 def test_nbval_collects_every_code_cell():
     """The number of tests that nbval sees is the number of code cells there are."""
-    import sys
-
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--nbval", *map(str, [*NOTEBOOKS, *LABS])]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     collected = sum("::" in line for line in run.stdout.splitlines())
     assert collected == sum(len(code_cells(path)) for path in [*NOTEBOOKS, *LABS]), run.stdout + run.stderr
+
+
+@pytest.mark.slow
+def test_references_are_stable_to_the_byte(tmp_path):
+    """Executing a notebook again stores the same bytes. In a copy, so that a failure leaves the references alone."""
+    shutil.copytree(ROOT / "book", tmp_path / "book")
+    copies = [tmp_path / path.relative_to(ROOT) for path in NOTEBOOKS]
+    subprocess.run([sys.executable, ROOT / "book" / "references.py", *copies], check=True)
+    for path, copy in zip(NOTEBOOKS, copies, strict=True):
+        assert copy.read_bytes() == path.read_bytes(), path.name

@@ -54,8 +54,8 @@ def spans(program: Callable[[], None]) -> list[dict]:
         profile.export_chrome_trace(str(path))
         events = json.loads(path.read_text())["traceEvents"]
     kept = sorted((e for e in events if e.get("cat") in LANES and e.get("dur", 0) > 0), key=lambda e: e["ts"])
-    ends = [number for number, event in enumerate(kept) if event["name"] == "cudaDeviceSynchronize"]
-    kept = kept[ends[0] + 1 : ends[1] + 1] + [e for e in kept[ends[1] + 1 :] if e["cat"] in ("kernel", "gpu_memcpy")]
+    first, second, *_ = (e["ts"] + e["dur"] for e in kept if e["name"] == "cudaDeviceSynchronize")
+    kept = [event for event in kept if first <= event["ts"] < second]
     start = kept[0]["ts"]
     return [
         {

@@ -2,8 +2,9 @@
 
 On a GPU: every call starts with a cold L2 cache (a buffer larger than it is overwritten first, with no synchronisation
 between that and the start event, so the GPU is never idle when the clock starts), and is timed by events on the stream. On
-a CPU: a wall clock around the call. Contestants take turns within a round, in both orders, on fresh data each round, so
-that drift of clocks and temperature falls on all of them alike.
+a CPU: a wall clock around the call, and one thread, since several wait for each other whenever another program takes a core.
+Contestants take turns within a round, in both orders, on fresh data each round, so that drift of clocks and temperature
+falls on all of them alike.
 """
 
 import statistics
@@ -50,7 +51,23 @@ def time_together(
     Returns:
         times in milliseconds by contestant; the last timed outputs by contestant; the inputs that gave them.
     """
-    timer = _gpu_times if device == "cuda" else _cpu_times
+    if device == "cuda":
+        return _take_turns(contestants, inputs, _gpu_times, rounds, calls)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _take_turns(contestants, inputs, _cpu_times, rounds, calls)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _take_turns(
+    contestants: dict[str, Callable[[dict], object]],
+    inputs: Callable[[int], dict],
+    timer: Callable[[Callable[[dict], object], dict, int], tuple[list[float], object]],
+    rounds: int,
+    calls: int,
+) -> tuple[dict[str, list[float]], dict[str, object], dict]:
     times: dict[str, list[float]] = {name: [] for name in contestants}
     outputs: dict[str, object] = {}
     data = inputs(0)
