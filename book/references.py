@@ -21,15 +21,15 @@ def execute(path: Path) -> None:
         notebook,
         timeout=120,
         record_timing=False,
+        coalesce_streams=True,  # else lines are grouped by when they came
         resources={"metadata": {"path": path.parent}},
     )
     client.execute()
     for cell, old in zip(notebook.cells, before.cells, strict=True):
         if "raw" in cell.metadata.get("tags", []) and old.get("outputs"):
             cell.outputs = old.outputs
-    notebook.metadata["language_info"] = {
-        "name": "python"
-    }  # without the version of whoever ran it
+    # Without the version of whoever ran it.
+    notebook.metadata["language_info"] = {"name": "python"}
     nbformat.write(notebook, path)
 
 

@@ -5,9 +5,10 @@ baseline (torch's operator in the same dtype) are taken against the float64 refe
 
 - root mean square, per row and over the whole tensor: at most 2 × the baseline's;
 - largest absolute error: at most 4 × the baseline's;
-- either bound is at least 4 · eps(dtype) · max(rms(reference), 1), so that a lucky baseline does not forbid rounding;
-  for the error of a single element, |reference| takes the place of the rms where it is larger, since an outlier is rounded
-  in proportion to itself;
+- either bound is at least unit · max(rms(reference), 1), so that a lucky baseline does not forbid rounding. The unit is
+  eps(dtype), twice the rounding of a result, and for float32 four times that, since float32 arithmetic rounds at every
+  step. For a single element, |reference| takes the place of the rms where it is larger: an outlier is rounded in
+  proportion to itself;
 - NaN and infinities exactly where the reference, rounded to the dtype, has them.
 
 An *error ratio* is an error divided by its bound: 1 and less is right. While a variant runs, memory that it allocates
@@ -141,7 +142,7 @@ def compare(
     allowed = torch.where(finite, baseline.double() - reference, zero).nan_to_num(0.0, 0.0, 0.0)
     size = torch.where(finite, reference, zero)
 
-    floor = 4 * torch.finfo(dtype).eps
+    floor = max(torch.finfo(dtype).eps, 4 * torch.finfo(torch.float32).eps)
     errors = {
         "rms of a row": (_rms(error, -1), torch.maximum(2 * _rms(allowed, -1), floor * _rms(size, -1).clamp(min=1))),
         "rms": (_rms(error), torch.maximum(2 * _rms(allowed), floor * _rms(size).clamp(min=1))),

@@ -47,7 +47,7 @@ def results(**times: float) -> Results:
 def test_a_claim_of_three_is_judged_on_a_cpu(capsys):
     measure.verdict(race("cpu", fast=1.0, slow=3.1), "fast", than="slow", at_least=3)
     said = capsys.readouterr().out
-    assert said == "verdict: nothing here contradicts that fast is at least 3× as fast as slow\n"
+    assert said == "not contradicted here: fast at least 3× as fast as slow\n"
     with pytest.raises(measure.Contradicted, match=r"2\.90× as fast as slow here, not 3\.00×"):
         measure.verdict(race("cpu", fast=1.0, slow=2.9), "fast", than="slow", at_least=3)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
+from rich import box
 from rich.table import Table
 
 from kernels.check import Truth, quiet
@@ -71,8 +72,9 @@ class Comparison:
         return [asdict(row) | {"shape": list(row.shape)} for row in self.rows]
 
     def __rich__(self) -> Table:
-        table = Table(title=self.title, caption="\n".join(f"{name}: {why}" for name, why in self.absent.items()))
-        for heading in ("contestant", "median ms", "20–80 %", "GB/s", "of a copy", "error ratio"):
+        caption = "\n".join(f"{name}: {why}" for name, why in self.absent.items())
+        table = Table(title=self.title, caption=caption, box=box.SIMPLE_HEAD)
+        for heading in ("contestant", "median ms", "20–80 %", "GB/s", "of copy", "error"):
             table.add_column(heading, justify="left" if heading == "contestant" else "right")
         for row in sorted(self.rows, key=lambda row: row.median_ms):
             table.add_row(

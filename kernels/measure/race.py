@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from rich import box
 from rich.table import Table
 
 from kernels.machine import here
@@ -18,7 +19,7 @@ class Race:
     times: dict[str, Spread]
 
     def __rich__(self) -> Table:
-        table = Table(title=f"one call, on {here(self.device).gpu or 'a CPU'}")
+        table = Table(title=f"time of one execution, {here(self.device).gpu or 'CPU'}", box=box.SIMPLE_HEAD)
         table.add_column("contestant")
         table.add_column("median ms", justify="right")
         table.add_column("20–80 %", justify="right")

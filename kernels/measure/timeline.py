@@ -73,10 +73,20 @@ def stored(gpu: str) -> dict:
     return json.loads((TIMELINES / file_name(gpu)).read_text())
 
 
-def share(spans: list[dict], lane: str, word: str = "") -> float:
-    """The part of the program's time that a lane spends in spans whose name holds a word."""
-    spent = sum(s["end_us"] - s["start_us"] for s in spans if s["lane"] == lane and word in s["name"])
-    return spent / max(s["end_us"] for s in spans)
+def computing(spans: list[dict]) -> float:
+    """The part of the program's time in which a kernel runs on the GPU."""
+    kernels = _kernels(spans)
+    return sum(s["end_us"] - s["start_us"] for s in kernels) / max(s["end_us"] for s in spans)
+
+
+def idle(spans: list[dict]) -> list[float]:
+    """The time between each kernel and the next, in microseconds."""
+    kernels = _kernels(spans)
+    return [after["start_us"] - before["end_us"] for before, after in zip(kernels, kernels[1:], strict=False)]
+
+
+def _kernels(spans: list[dict]) -> list[dict]:
+    return [span for span in spans if span["lane"] == "GPU" and not span["name"].startswith("Memcpy")]
 
 
 def figure(programs: dict[str, list[dict]]):
@@ -93,7 +103,7 @@ def figure(programs: dict[str, list[dict]]):
             orientation="h",
             marker_color=[LANE_COLORS[s["lane"]] for s in spans],
         )
-        time = {"title": "microseconds", "range": [0, 1.02 * max(s["end_us"] for s in spans)]}
+        time = {"title": "microseconds", "range": [0, 1.05 * max(s["end_us"] for s in spans)]}
         layout = {"xaxis": time, "yaxis": {"categoryarray": ["GPU", "CPU"]}}
         frames.append(go.Frame(data=[bars], layout=layout, name=name))
     return go.Figure(frames[0].data, frames[0].layout, frames)

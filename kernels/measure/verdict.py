@@ -38,7 +38,7 @@ def verdict(
     bound, why = _bound(measured, contestant, than, at_least, results)
     if bound is not None and ratio < bound:
         raise Contradicted(f"{contestant} was {ratio:.2f}× as fast as {than} here, not {bound:.2f}× ({why})")
-    print(f"verdict: nothing here contradicts that {contestant} is at least {at_least:g}× as fast as {than}")
+    print(f"not contradicted here: {contestant} at least {at_least:g}× as fast as {than}")
 
 
 def _bound(

@@ -145,7 +145,7 @@ add(
 add(1, "strides-ignored", "reads memory as if x were contiguous", strides_ignored)
 add(1, "last-row-unwritten", "never writes the last row", last_row_unwritten)
 add(1, "nan-hidden", "replaces NaN and infinities", nan_hidden)
-add(4, "masked-lanes", "adds the masked lanes' -mean to the sum of squares", right_gradient(masked_lanes))
+add(4, "masked-lanes", "adds the squares of the masked lanes, which hold -mean", right_gradient(masked_lanes))
 for _name, _idea, _old, _new in (
     ("last-column", "never writes the last column", "y[j] = (T)value", "if (j < N - 1) y[j] = (T)value"),
     ("half-a-sum", "ends the tree one step early", "half > 0", "half > 1"),
