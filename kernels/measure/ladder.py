@@ -48,10 +48,10 @@ def ladder(results: Results, operation: str, shape: list[int]):
         marker_color=[figures.LEVEL_COLORS.get(row["level"], OTHERS) for row in rows],
     )
     size = " × ".join(f"{n:,}" for n in shape)
-    title = f"{operation.replace('_', ' ')}, {size}<br>{rows[0]['dtype']}, {results.machine['gpu']}"
+    title = f"{size} {rows[0]['dtype']}, {results.machine['gpu']}"
     room = [0, 1.2 * rows[-1]["gbps"]]  # for the numbers beyond the bars
     return go.Figure(
-        bars, {"title": {"text": title, "xref": "container"}, "xaxis": {"title": "GB/s (fewest bytes)", "range": room}}
+        bars, {"title": {"text": title, "xref": "container", "font_size": 14}, "xaxis": {"title": "GB/s (fewest bytes)", "range": room}}
     )
 
 
