@@ -11,7 +11,7 @@ comma := ,
 EXTRAS := book,lab,test$(if $(shell command -v nvidia-smi),$(comma)gpu)
 INDEX := $(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 SETUP := $(if $(filter $(VENV)/%,$(PY)),$(VENV)/.installed)
-NOTEBOOKS = $(shell git ls-files 'book/*.ipynb' 'labs/*.ipynb')
+NOTEBOOKS := $(wildcard book/*/*.ipynb labs/*.ipynb)
 # A cell that hangs is found in two minutes. Notebooks run one at a time: some of them measure.
 NBVAL := $(PY) -m pytest -p no:xdist --nbval --nbval-current-env --nbval-cell-timeout=120
 
@@ -31,6 +31,7 @@ help:
 setup: $(SETUP)
 
 $(VENV)/.installed: constraints.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo 'there is no $(PYTHON) here: make PYTHON=<Python 3.11 or newer> …'; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet $(INDEX) -c constraints.txt -e '.[$(EXTRAS)]'

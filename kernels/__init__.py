@@ -10,13 +10,19 @@ exists at all five, computes the same mathematics, and is checked against float6
 """
 
 import os
+import sys
 
 import torch
 
 # Triton decides between its compiler and its interpreter when it is imported, so the choice is made here, first.
 # TRITON_INTERPRET=0 or 1 in the environment wins.
-if not torch.cuda.is_available():
-    os.environ.setdefault("TRITON_INTERPRET", "1")
+if not torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ:
+    if "triton" in sys.modules:
+        raise ImportError(
+            "triton was imported before kernels, as a compiler, and there is no GPU here: import kernels first "
+            "(torch.compile imports triton too), or set TRITON_INTERPRET=1 before Python starts"
+        )
+    os.environ["TRITON_INTERPRET"] = "1"
 
 from kernels.operation import LEVELS, Case, Operation, Variant, operation, operations
 from kernels.ops.layer_norm import layer_norm

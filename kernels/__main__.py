@@ -58,7 +58,7 @@ def check(ops: Names = None, device: Device = None, wrong: bool = False) -> None
 
     With --wrong, check the deliberately wrong variants instead, and exit 1 if one of them passes.
     """
-    where = machine.here(device).device
+    where = _device(device)
     failed = False
     for op in _operations(ops):
         variants = op.wrong if wrong else op.forward
@@ -88,8 +88,21 @@ def bench(
         typer.Option("--json", help="write the rows; a folder gets a file named after the GPU"),
     ] = None,
 ) -> None:
-    """Time every variant and peer: at the bench cases on a GPU, at the model cases on a CPU."""
-    where = machine.here(device).device
+    """Time every variant and peer: at the bench cases on a GPU, at the model cases on a CPU.
+
+    `bench cuda-cpu` times CUDA C on this CPU against Triton's interpreter and plain C++ loops instead.
+    """
+    if ops == ["cuda-cpu"]:
+        from kernels.measure import cuda_cpu
+
+        loops = cuda_cpu.Loops()
+        rows = [cuda_cpu.measure(row, loops) for row in _progress(cuda_cpu.ROWS, len(cuda_cpu.ROWS), "cuda-cpu")]
+        out.print(cuda_cpu.table(rows))
+        return
+    where = _device(device)
+    if json_path is not None and where != "cuda":
+        # The time of a laptop is of no use to others, and the file names a GPU.
+        raise typer.BadParameter("--json records a GPU's results, and this run would be on a CPU")
     rows: list[dict] = []
     for op in _operations(ops):
         cases = op.cases["bench" if where == "cuda" else "model"]
@@ -99,14 +112,17 @@ def bench(
             rows += comparison.as_data()
     if json_path is None:
         return
-    if where != "cuda":
-        # The time of a laptop is of no use to others, and the file names a GPU.
-        out.print("[red]--json[/] records a GPU's results, and this run was on a CPU: nothing was written")
-        raise typer.Exit(2)
     about = facts()
     path = json_path / file_name(about["gpu"]) if json_path.is_dir() else json_path
     Results(about, measure.ceilings(where), rows).save(path)
     out.print(f"{len(rows)} rows in {path}: {json.dumps(about)}", highlight=False)
+
+
+def _device(device: str | None) -> str:
+    try:
+        return machine.here(device).device
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _operation(name: str) -> kernels.Operation:

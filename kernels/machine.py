@@ -1,5 +1,6 @@
 """What is here: the processor, the GPU, the compiler and the packages, as far as kernels care."""
 
+import functools
 import os
 import shlex
 import shutil
@@ -28,17 +29,25 @@ class Machine:
 
 
 def compiler() -> tuple[str, ...] | None:
-    """The C++ compiler's command: $CXX, which may carry options, else g++, c++ or clang++; None if there is none."""
-    for command in (os.environ.get("CXX"), "g++", "c++", "clang++"):
-        words = shlex.split(command or "")
-        if words and shutil.which(words[0]):
-            return (shutil.which(words[0]), *words[1:])
+    """The C++ compiler's command: $CXX, which may carry options, or the first of g++, c++ and clang++; None if there is none.
+
+    A $CXX that does not exist gives None too: another compiler than the one asked for would be a surprise.
+    """
+    asked = os.environ.get("CXX")
+    for command in (asked,) if asked else ("g++", "c++", "clang++"):
+        try:
+            name, *options = shlex.split(command)
+        except ValueError as error:
+            raise ValueError(f"CXX: got {command!r}, which is no command: {error}") from None
+        if path := shutil.which(name):
+            return (path, *options)
     return None
 
 
+@functools.cache
 def interpreting() -> bool:
-    """Whether Triton kernels run in Triton's interpreter (TRITON_INTERPRET=1, decided before triton is imported)."""
-    return os.environ.get("TRITON_INTERPRET", "0") == "1"
+    """Whether Triton kernels run in Triton's interpreter, which TRITON_INTERPRET decides when triton is imported."""
+    return os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "on", "yes", "y")
 
 
 def here(device: str | None = None) -> Machine:

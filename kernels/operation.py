@@ -34,9 +34,9 @@ class Case:
     Args:
         shape: of the operation's main input.
         dtype: of the inputs, by torch's name: "float32", "float16", "bfloat16".
-        layout: "contiguous", "rows" (rows lie further apart than their width) or "transposed" (columns are contiguous).
+        layout: of the main input and of the output's gradient; see kernels.layouts.
         values: "realistic" (a mean and outliers), "offset" (a mean far larger than the spread), "constant"
-            (no spread) or "nonfinite" (one row with a NaN, one with an infinity).
+            (no spread), "large", "small" or "nonfinite" (one row with a NaN, one with an infinity).
         seed: of the random numbers.
         params: the operation's own parameters, such as eps.
     """
@@ -47,6 +47,10 @@ class Case:
     values: str = "realistic"
     seed: int = 0
     params: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(getattr(torch, self.dtype, None), torch.dtype):
+            raise ValueError(f"dtype: got {self.dtype!r}, expected torch's name of one, such as 'float32'")
 
     def __str__(self) -> str:
         words = ["×".join(map(str, self.shape)), self.dtype]

@@ -54,9 +54,10 @@ def _interpret(kernel: Callable, grid: tuple[int, ...], args: tuple, options: di
             span = 1 + sum((size - 1) * stride for size, stride in zip(arg.shape, arg.stride(), strict=True))
             memory = arg.as_strided((span,), (1,))
             wide = memory.float()
-            copies.append((memory, wide))
+            copies.append((memory, wide, wide.clone()))
             arg = wide.as_strided(arg.shape, arg.stride(), 0)
         passed.append(arg)
     kernel[grid](*passed, **options)
-    for memory, wide in copies:
-        memory.copy_(wide)
+    for memory, wide, before in copies:
+        written = wide.view(torch.int32) != before.view(torch.int32)
+        memory[written] = wide[written].to(memory.dtype)

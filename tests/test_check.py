@@ -87,6 +87,42 @@ def test_compare_accepts_rounding():
     assert compare(REFERENCE.float(), REFERENCE, REFERENCE.float(), torch.float32)[1] is None
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda y: 1.02 * y, lambda y: 1.005 * y, lambda y: y.bfloat16() + y.abs().bfloat16() * 2**-8],
+    ids=["2%", "0.5%", "rounded-up"],
+)
+def test_half_precision_is_held_to_its_rounding(dtype, wrong):
+    reference = torch.randn(64, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert compare(reference.to(dtype), reference, reference.to(dtype), dtype)[1] is None
+    assert compare(wrong(reference).to(dtype), reference, reference.to(dtype), dtype)[1]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_infinities_keep_their_sign(sign):
+    reference = REFERENCE.clone()
+    reference[1, 1] = sign * math.inf
+    assert compare(reference.float(), reference, reference.float(), torch.float32)[1] is None
+    assert "inf in the wrong places" in compare((-reference).float(), reference, reference.float(), torch.float32)[1]
+
+
+def test_each_of_the_three_bounds_is_held():
+    """Errors made so that only one bound sees them: of one element, of one row, of the whole."""
+    random = torch.Generator().manual_seed(0)
+    reference = torch.randn(1000, 1000, dtype=torch.float64, generator=random)
+    noise = torch.randn(reference.shape, dtype=torch.float64, generator=random)
+    baseline = reference + 1e-5 * noise  # errors far above float32's own
+    assert compare(baseline.float(), reference, baseline, torch.float32)[1] is None
+    one = baseline.clone()
+    one[5, 5] = reference[5, 5] + 5 * 1e-5 * float(noise.abs().max())
+    whole = reference + 1e-5 * noise.sign() * noise.abs().clamp(max=2.2).add(1.3)
+    for got, what in ((one, "largest error is"), (whole, "rms")):
+        _, failure = compare(got.float(), reference, baseline, torch.float32)
+        assert failure, what
+        assert failure.startswith(what), failure
+
+
 def test_one_bad_row_among_many_is_found():
     """A row may not hide in the average of the tensor, also where no element of it stands out."""
     reference = torch.randn(10_000, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -106,8 +142,33 @@ def test_a_changed_input_is_found():
         return y
 
     variant = Variant(1, "changes-its-input", forward, "", ())
-    (result,) = check(op, (variant,), (Case((4, 8)),))
-    assert "changed its input x" in result.failure
+    first, second = check(op, (variant, op["native"]), (Case((4, 8)),))
+    assert "changed its input x" in first.failure
+    assert second.failure is None, "what one variant breaks must not fall on the next"
+
+
+def test_a_changed_gap_and_a_changed_gradient_are_found():
+    op = kernels.operation("layer_norm")
+
+    class DoublesDy(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, y):
+            return y.clone()
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy.mul_(2) / 2
+
+    def writes_beside(x, weight, bias, eps=1e-5):
+        x.detach().as_strided((1,), (1,), 0).fill_(0)  # before the first element of x
+        return op["native"](x, weight, bias, eps)
+
+    def doubles_dy(x, weight, bias, eps=1e-5):
+        return DoublesDy.apply(op["native"](x, weight, bias, eps))
+
+    for fn, word in ((writes_beside, "input x"), (doubles_dy, "input dy")):
+        (result,) = check(op, (Variant(1, "w", fn, "", ()),), (Case((4, 8), layout="rows"),))
+        assert word in result.failure
 
 
 def test_an_unwritten_element_is_found():

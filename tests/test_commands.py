@@ -1,6 +1,7 @@
 """python -m kernels, as a user calls it."""
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import kernels.check
@@ -75,10 +76,14 @@ def test_check_of_wrong_variants_exits_1_when_one_passes(run, monkeypatch):
     assert run("check", "--wrong", "--device", "cpu").exit_code == 1
 
 
-def test_a_cpu_run_records_nothing(run, monkeypatch, tmp_path):
-    from kernels import measure
+@pytest.mark.parametrize("device", ["tpu", *([] if torch.cuda.is_available() else ["cuda"])])
+def test_a_device_that_is_not_here_is_named(run, device):
+    done = run("check", "--device", device)
+    assert done.exit_code == 2
+    assert f"device: got '{device}'" in done.output
 
-    monkeypatch.setattr(measure, "compare", lambda op, case, device: measure.Comparison("", device, (), {}))
+
+def test_a_cpu_run_records_nothing(run, tmp_path):
     done = run("bench", "--device", "cpu", "--json", str(tmp_path))
     assert done.exit_code == 2
     assert not list(tmp_path.iterdir())

@@ -1,5 +1,8 @@
 """Layer norm as a citizen of PyTorch: registration, gradients, layouts, and errors that name the argument."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -61,9 +64,6 @@ def test_levels_go_by_number_and_name(inputs):
 
 
 def test_importing_creates_no_cuda_context_and_imports_no_cupy():
-    import subprocess
-    import sys
-
     code = (
         "import sys, torch, kernels; kernels.operation('layer_norm'); "
         "assert not torch.cuda.is_initialized(); assert 'cupy' not in sys.modules"
@@ -94,6 +94,22 @@ def tensor(*shape, dtype=torch.float32, device=DEVICE):
 def test_bad_arguments_are_named(level, args, error, words):
     with pytest.raises(error, match=words):
         kernels.layer_norm(*args, level=level)
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_forward_mode_is_refused_rather_than_zero(level, inputs):
+    x, weight, bias = inputs.values()
+    with pytest.raises(NotImplementedError, match="reverse mode only"):
+        torch.func.jvp(lambda x: kernels.layer_norm(x, weight, bias, level=level), (x,), (torch.ones_like(x),))
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="on a GPU Triton is a compiler, in whatever order it is imported")
+def test_triton_imported_too_early_is_named():
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    run = subprocess.run(
+        [sys.executable, "-c", "import triton, kernels"], capture_output=True, text=True, env=environment
+    )
+    assert "import kernels first" in run.stderr
 
 
 @pytest.mark.parametrize("name", REGISTERED)

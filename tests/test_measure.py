@@ -1,6 +1,7 @@
 """Measuring: each kind of verdict is fed doctored times and seen to fail."""
 
 import json
+import sys
 
 import pytest
 import torch
@@ -53,7 +54,6 @@ def test_a_claim_of_three_is_judged_on_a_cpu(capsys):
 
 
 def test_a_smaller_claim_is_not_judged_on_a_cpu():
-    measure.verdict(race("cpu", fast=1.0, slow=0.5), "fast", than="slow", at_least=1.5)
     measure.verdict(comparison("cpu", fast=1.0, slow=0.5), "fast", than="slow", at_least=1.5)
 
 
@@ -75,6 +75,70 @@ def test_on_a_gpu_a_shape_that_is_not_stored_is_judged_from_three_on():
         measure.verdict(
             comparison("cuda", fast=1.0, slow=2.0), "fast", than="slow", at_least=3, results=results(other=1.0)
         )
+
+
+def test_on_a_gpu_without_results_nothing_but_correctness_is_judged(monkeypatch):
+    from kernels.measure import verdict
+
+    module = sys.modules[verdict.__module__]
+    monkeypatch.setattr(module, "stored", lambda: None)
+    verdict(comparison("cuda", fast=1.0, slow=0.5), "fast", than="slow", at_least=5)
+
+
+def test_a_cpu_is_not_held_against_a_gpu():
+    there = results(fast=1.0, slow=10.0)
+    measure.verdict(comparison("cpu", fast=1.0, slow=4.0), "fast", than="slow", at_least=3, results=there)
+
+
+def test_the_stored_row_must_have_the_same_dtype():
+    there = results(fast=1.0, slow=10.0)
+    for stored_row in there.rows:
+        stored_row["dtype"] = "float32"
+    measure.verdict(comparison("cuda", fast=1.0, slow=4.0), "fast", than="slow", at_least=3, results=there)
+
+
+@pytest.mark.parametrize("at_least", [1, 0.5, 0, -1, float("nan")])
+def test_a_claim_that_says_nothing_is_refused(at_least):
+    with pytest.raises(ValueError, match="at_least"):
+        measure.verdict(comparison("cpu", fast=1.0, slow=2.0), "fast", than="slow", at_least=at_least)
+
+
+def test_a_claim_that_nobody_judges_is_refused():
+    with pytest.raises(ValueError, match="claim 3 or more"):
+        measure.verdict(race("cpu", fast=1.0, slow=2.0), "fast", than="slow", at_least=2.9)
+    with pytest.raises(ValueError, match="the contestant itself"):
+        measure.verdict(race("cpu", fast=1.0, slow=2.0), "fast", than="fast", at_least=3)
+
+
+def test_ratios_come_from_the_times_and_the_copy_moves_the_same_bytes(monkeypatch):
+    """With doctored times: a variant that takes twice the copy's time reaches half of it."""
+    compare_module = sys.modules[measure.compare.__module__]
+    op = kernels.operation("layer_norm")
+
+    def doctored(contestants, inputs, device):
+        data = inputs(0)
+        assert data["source"].nbytes + data["target"].nbytes == op.cost(kernels.Case((8, 32))).bytes
+        outputs = {name: call(data) for name, call in contestants.items()}
+        return {name: [1.0, 1.0] if name == "copy" else [2.0, 2.0] for name in contestants}, outputs, data
+
+    monkeypatch.setattr(compare_module, "time_together", doctored)
+    compared = measure.compare(op, shape=(8, 32), device="cpu")
+    assert compared["native/eager"].ceiling_fraction == 0.5
+    assert compared["native/eager"].median_ms == 2.0
+
+
+def test_a_copy_that_does_not_copy_is_found(monkeypatch):
+    compare_module = sys.modules[measure.compare.__module__]
+
+    def doctored(contestants, inputs, device):
+        data = inputs(0)
+        outputs = {name: call(data) for name, call in contestants.items()}
+        data["target"].zero_()
+        return {name: [1.0, 1.0] for name in contestants}, outputs, data
+
+    monkeypatch.setattr(compare_module, "time_together", doctored)
+    with pytest.raises(ArithmeticError, match="the copy differs"):
+        measure.compare(kernels.operation("layer_norm"), shape=(8, 32), device="cpu")
 
 
 def test_an_unknown_contestant_is_named():

@@ -93,7 +93,9 @@ def test_what_shares_memory_still_does(device):
 
 
 def test_a_tensor_keeps_its_offset_from_a_256_byte_boundary(device):
-    tensors = [torch.zeros(size, dtype=torch.uint8, device=device)[offset:] for size, offset in ((999, 3), (70, 64), (5, 0))]
+    tensors = [
+        torch.zeros(size, dtype=torch.uint8, device=device)[offset:] for size, offset in ((999, 3), (70, 64), (5, 0))
+    ]
     assert [address % 256 for address in worker.run(functions.addresses, *tensors)] == [3, 64, 0]
 
 

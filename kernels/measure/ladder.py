@@ -51,7 +51,11 @@ def ladder(results: Results, operation: str, shape: list[int]):
     title = f"{size} {rows[0]['dtype']}, {results.machine['gpu']}"
     room = [0, 1.2 * rows[-1]["gbps"]]  # for the numbers beyond the bars
     return go.Figure(
-        bars, {"title": {"text": title, "xref": "container", "font_size": 14}, "xaxis": {"title": "GB/s (fewest bytes)", "range": room}}
+        bars,
+        {
+            "title": {"text": title, "xref": "container", "font_size": 14},
+            "xaxis": {"title": "GB/s (fewest bytes)", "range": room},
+        },
     )
 
 

@@ -41,13 +41,15 @@ def race(contestants: dict[str, Callable[[], torch.Tensor]], device: str | None 
     Raises:
         ArithmeticError: the results differ; then no time is given.
     """
+    if len(contestants) < 2 or rounds < 1:
+        raise ValueError(f"contestants: got {len(contestants)} in {rounds} rounds, expected at least 2 in at least 1")
     device = here(device).device
     calls = {name: lambda data, fn=fn: fn() for name, fn in contestants.items()}
     times, outputs, _ = time_together(calls, lambda seed: {}, device, rounds)
     first, *others = outputs
     for other in others:
         try:
-            torch.testing.assert_close(outputs[other], outputs[first])
+            torch.testing.assert_close(outputs[other], outputs[first], equal_nan=True)
         except AssertionError as error:
             raise ArithmeticError(f"{other} and {first} give different results: {error}") from None
     return Race(device, {name: spread(taken) for name, taken in times.items()})

@@ -34,6 +34,14 @@ def verdict(
     missing = [name for name in (contestant, than) if name not in measured.times]
     if missing:
         raise KeyError(f"{', '.join(missing)}: not timed here; timed were {', '.join(measured.times)}")
+    if contestant == than:
+        raise ValueError(f"than: got {than!r}, the contestant itself")
+    if not at_least > 1:
+        raise ValueError(f"at_least: got {at_least!r}, expected a number above 1")
+    if isinstance(measured, Race) and at_least < JUDGED_EVERYWHERE:
+        raise ValueError(
+            f"at_least: got {at_least!r}, but a race has no stored results: claim {JUDGED_EVERYWHERE:g} or more"
+        )
     ratio = measured.times[than].median_ms / measured.times[contestant].median_ms
     bound, why = _bound(measured, contestant, than, at_least, results)
     if bound is not None and ratio < bound:

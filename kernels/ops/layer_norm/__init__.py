@@ -44,12 +44,18 @@ def layer_norm(
 
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     validate(x, weight, bias, eps)
     if level is None:
         level = "triton" if x.is_cuda else "native"
-    return DEFAULTS[level_number(level)](x, weight, bias, eps)
+    number = level_number(level)
+    if number >= 4 and torch.autograd.forward_ad._current_level >= 0:
+        raise NotImplementedError(
+            f"level: {level!r} has gradients by reverse mode only; forward mode has levels 1 and 2"
+        )
+    return DEFAULTS[number](x, weight, bias, eps)
 
 
 def reference(x, weight=None, bias=None, eps=1e-5):

@@ -1,14 +1,20 @@
 """What layer norm accepts, said once for every level."""
 
+import numbers
+
 import torch
+
+KERNEL_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def validate(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> None:
     """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: got {type(x).__name__}, expected a torch.Tensor")
-    if not x.is_floating_point():
+    if x.dtype not in (torch.float64, *KERNEL_DTYPES):
         raise TypeError(f"x: got dtype {x.dtype}, expected float32, float16 or bfloat16; convert with x.float()")
+    if x.layout != torch.strided:
+        raise TypeError(f"x: got layout {x.layout}, expected torch.strided; convert with x.to_dense()")
     if x.dim() == 0:
         raise ValueError("x: got a tensor without dimensions, expected shape (..., N)")
     for name, tensor in (("weight", weight), ("bias", bias)):
@@ -24,14 +30,14 @@ def validate(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | 
             raise TypeError(f"{name}: got dtype {tensor.dtype}, expected {x.dtype} like x")
         if tensor.device != x.device:
             raise ValueError(f"{name}: is on {tensor.device}, expected {x.device} like x")
-    if not isinstance(eps, (int, float)) or not eps >= 0:
+    if isinstance(eps, bool) or not isinstance(eps, numbers.Real) or not eps >= 0:
         raise ValueError(f"eps: got {eps!r}, expected a number of at least 0")
 
 
 def validate_for_kernel(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> None:
     """As `validate`, and only the dtypes that the kernels of levels 4 and 5 are written for."""
     validate(x, weight, bias, eps)
-    if x.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+    if x.dtype not in KERNEL_DTYPES:
         raise TypeError(f"x: got dtype {x.dtype}, expected float32, float16 or bfloat16 at levels 4 and 5")
 
 

@@ -2,22 +2,32 @@
 
 import torch
 
+from kernels.layouts import lay_out
 from kernels.operation import Case
 
 DTYPES = ("float32", "float16", "bfloat16")
 # 1 and 2; below, at and above a warp; primes; a width whose masked lanes matter (768); more than the registers hold.
 WIDTHS = (1, 2, 31, 32, 33, 127, 768, 1000, 1024, 4099)
+UNUSUAL = ("offset", "constant", "nonfinite", "large", "small")
 
 CASES = {
     "edge": (
         *(Case((5, width), dtype) for width in WIDTHS for dtype in DTYPES),
         *(Case((2, 32_768 + 5), dtype) for dtype in DTYPES),
         *(Case((1, 100_000), dtype) for dtype in DTYPES),
-        *(Case(shape, dtype) for shape in ((0, 64), (3, 0), (7,), (2, 3, 129)) for dtype in DTYPES),
-        *(Case((6, 100), dtype, layout=layout) for layout in ("rows", "transposed") for dtype in DTYPES),
-        *(Case((4, 200), dtype, values=values) for values in ("offset", "constant", "nonfinite") for dtype in DTYPES),
+        *(Case(shape, dtype) for shape in ((0, 64), (3, 0), (7,), (2, 3, 129), (2, 3, 2, 40)) for dtype in DTYPES),
+        *(Case((257, 33), dtype) for dtype in DTYPES),
+        *(Case((6, 100), dtype, layout=layout) for layout in ("rows", "transposed", "expanded") for dtype in DTYPES),
+        *(Case((3, 5, 48), dtype, layout=layout) for layout in ("sliced", "transposed") for dtype in DTYPES),
+        *(
+            Case((4, 200), dtype, values=values)
+            for values in ("offset", "constant", "nonfinite", "large", "small")
+            for dtype in DTYPES
+        ),
         *(Case((4, 96), dtype, params={"eps": 0.1}) for dtype in DTYPES),
+        *(Case((3, 1000), dtype, params={"eps": 1e-2}) for dtype in DTYPES),
         *(Case((4, 96), dtype, params={"weight": None}) for dtype in DTYPES),
+        *(Case((4, 96), dtype, params={"bias": None}) for dtype in DTYPES),
         *(Case((4, 96), dtype, params={"weight": None, "bias": None}) for dtype in DTYPES),
     ),
     "model": (
@@ -53,25 +63,22 @@ def make_inputs(case: Case, device: str) -> dict[str, torch.Tensor]:
         x = x + 300
     elif case.values == "constant":
         x = torch.full_like(x, 3.0)
+    elif case.values == "large":
+        x = 100 * x
+    elif case.values == "small":
+        x = 0.01 * x
     elif case.values == "nonfinite":
         x[0, 3], x[-1, 5] = float("nan"), float("inf")
     else:
-        raise ValueError(f"values: got {case.values!r}, expected realistic, offset, constant or nonfinite")
+        raise ValueError(
+            f"values: got {case.values!r}, expected realistic, offset, constant, large, small or nonfinite"
+        )
 
-    inputs = {"x": _lay_out(tensor(x), case.layout)}
+    inputs = {"x": lay_out(tensor(x), case.layout)}
     inputs["weight"] = tensor(1 + 0.2 * normal(width))
     inputs["bias"] = tensor(0.2 * normal(width))
+    if case.layout in ("rows", "transposed"):
+        # Every second element of a longer vector, and one that does not start where its allocation does.
+        inputs["weight"] = inputs["weight"].repeat_interleave(2)[::2]
+        inputs["bias"] = torch.cat([inputs["bias"][:1], inputs["bias"]])[1:]
     return inputs | dict(case.params)
-
-
-def _lay_out(x: torch.Tensor, layout: str) -> torch.Tensor:
-    """The same values in memory laid out otherwise."""
-    if layout == "contiguous":
-        return x
-    if layout == "rows":
-        wider = x.new_full((*x.shape[:-1], x.shape[-1] + 7), float("nan"))
-        view = wider[..., 3 : 3 + x.shape[-1]]
-        return view.copy_(x)
-    if layout == "transposed":
-        return x.transpose(-1, -2).contiguous().transpose(-1, -2)
-    raise ValueError(f"layout: got {layout!r}, expected contiguous, rows or transposed")
