@@ -47,6 +47,32 @@ class Operators:
     def names(self) -> list[str]:
         return [call.name for call in self.calls]
 
+    def figure(self, size: int, fewest: int):
+        """Bytes read and written by operator, in multiples of `size`, as a `plotly.graph_objects.Figure`.
+
+        A last bar shows `fewest`, the bytes that the whole operation has to move at least.
+        """
+        import plotly.graph_objects as go
+
+        names = [f"{number} {call.name}" for number, call in enumerate(self.calls, 1)] + ["fewest"]
+        read = [call.read / size for call in self.calls] + [fewest / size]
+        written = [call.written / size for call in self.calls] + [0]
+        bars = [
+            go.Bar(
+                name="read", x=read, y=names, orientation="h", marker_color=["#1957ff"] * len(self.calls) + ["#888888"]
+            ),
+            go.Bar(name="written", x=written, y=names, orientation="h", marker_color="#ed6f00"),
+        ]
+        title = {"text": "bytes read (left) and written (right)", "font_size": 14}
+        layout = {
+            "title": title,
+            "barmode": "stack",
+            "yaxis_autorange": "reversed",
+            "xaxis_title": "sizes of x",
+            "showlegend": False,
+        }
+        return go.Figure(bars, layout)
+
     def __rich__(self) -> Table:
         table = Table("operator", "bytes read", "bytes written")
         for column in table.columns[1:]:
