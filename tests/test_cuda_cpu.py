@@ -63,6 +63,6 @@ def test_the_table_has_the_ratios():
 
 
 def test_the_interpreter_must_be_there(monkeypatch, loops):
-    monkeypatch.setenv("TRITON_INTERPRET", "0")
+    monkeypatch.setattr(cuda_cpu, "interpreting", lambda: False)
     with pytest.raises(RuntimeError, match="TRITON_INTERPRET=1"):
         cuda_cpu.measure(cuda_cpu.ROWS[0], loops)

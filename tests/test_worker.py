@@ -238,15 +238,20 @@ def test_threads_take_turns():
 
 def test_a_forked_copy_of_the_caller_has_workers_of_its_own():
     parent = worker.run(functions.who)[1]
+    servers = list(worker.client._started)
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
+            # Else a copy would keep the worker from seeing that the caller is gone.
+            assert {server._socket.fileno() for server in servers} == {-1}
             os.write(write, str(worker.run(functions.who)[1]).encode())
             worker.client._close_all()
         finally:
             os._exit(0)
+    os.close(write)
     assert int(os.read(read, 20)) != parent
+    os.close(read)
     os.waitpid(child, 0)
     assert worker.run(functions.who)[1] == parent
 

@@ -2,10 +2,12 @@
 
 On a GPU they are CuPy's (NVRTC). On a CPU the same text is compiled by the system's C++ compiler and run by a runtime of
 our own. Where a kernel runs is decided by the device of its tensors. Kernels run in this process and are trusted: one that
-writes out of bounds or never ends takes the process with it.
+writes out of bounds or never ends takes the process with it. `isolated` runs one that may be wrong in a process of its own.
 """
 
 from kernels.cuda.errors import CompileError, LaunchError
+from kernels.cuda.isolated import isolated
 from kernels.cuda.kernel import Kernel, RawKernel, RawModule
+from kernels.cuda.order import order
 
-__all__ = ["CompileError", "Kernel", "LaunchError", "RawKernel", "RawModule"]
+__all__ = ["CompileError", "Kernel", "LaunchError", "RawKernel", "RawModule", "isolated", "order"]

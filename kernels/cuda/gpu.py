@@ -10,11 +10,20 @@ import numpy as np
 import torch
 from cuda.bindings import driver
 
+from kernels.cuda.cpu import elf
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
 
 # What CuPy takes for a parameter of so many bytes; a struct of another size goes as raw bytes.
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+class _Bytes:
+    """Memory of a GPU, as torch takes it without copying. Keeps alive what the memory belongs to."""
+
+    def __init__(self, address: int, size: int, owner: Any) -> None:
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
+        self._owner = owner
 
 
 class Function:
@@ -30,7 +39,18 @@ class Function:
         self._max_threads = kernel.max_threads_per_block
         self._raised = kernel.max_dynamic_shared_size_bytes
 
-    def launch(self, grid: Sequence[int], block: Sequence[int], packed: list[bytes], shared_mem: int) -> str | None:
+    def variable(self, name: str) -> torch.Tensor | None:
+        """The bytes of a `__device__` or `__constant__` variable of the kernel's module, which it shares."""
+        _, module = driver.cuFuncGetModule(self._function.ptr)
+        for symbol in elf.mangled(name):
+            error, address, size = driver.cuModuleGetGlobal(module, symbol.encode())
+            if error == driver.CUresult.CUDA_SUCCESS:
+                return torch.as_tensor(_Bytes(int(address), size, self._kernel), device=self._device)
+        return None
+
+    def launch(
+        self, grid: Sequence[int], block: Sequence[int], packed: list[bytes], shared_mem: int, cooperative: bool
+    ) -> str | None:
         """Queues the kernel on torch's current stream of the device. An error's text, or None."""
         threads = block[0] * block[1] * block[2]
         if threads > self._max_threads:
@@ -40,16 +60,18 @@ class Function:
             )
         values = [np.frombuffer(value, _BITS.get(len(value), f"V{len(value)}"))[0] for value in packed]
         if torch.cuda.current_device() == self._device.index:
-            return self._launch(tuple(grid), tuple(block), values, shared_mem)
+            return self._launch(tuple(grid), tuple(block), values, shared_mem, cooperative)
         with torch.cuda.device(self._device):
-            return self._launch(tuple(grid), tuple(block), values, shared_mem)
+            return self._launch(tuple(grid), tuple(block), values, shared_mem, cooperative)
 
-    def _launch(self, grid: tuple[int, ...], block: tuple[int, ...], values: list[Any], shared_mem: int) -> str | None:
+    def _launch(
+        self, grid: tuple[int, ...], block: tuple[int, ...], values: list[Any], shared_mem: int, cooperative: bool
+    ) -> str | None:
         if shared_mem > self._raised:
             self._kernel.max_dynamic_shared_size_bytes = self._raised = shared_mem
         stream = cupy.cuda.Stream.from_external(torch.cuda.current_stream())
         try:
-            self._function(grid, block, values, shared_mem, stream)
+            self._function(grid, block, values, shared_mem, stream, cooperative)
         except cupy.cuda.driver.CUDADriverError as error:
             return f"the launch failed: {error}"
         return None
@@ -62,9 +84,7 @@ def load(source: Source, device: torch.device) -> dict[str, Function]:
         options = (*options, "-std=c++17")
     with torch.cuda.device(device):
         torch.cuda.current_stream()  # torch makes the context
-        module = cupy.RawModule(
-            code=f'#line 1 "{source.filename}"\n{source.code}', options=options, name_expressions=source.names
-        )
+        module = cupy.RawModule(code=source.for_nvrtc, options=options, name_expressions=source.names)
         try:
             return {name: Function(module.get_function(name), device) for name in source.names}
         except cupy.cuda.compiler.CompileException as error:

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from kernels.cuda import arguments, cpu
-from kernels.cuda.errors import LaunchError
-from kernels.cuda.source import Source
+from kernels.cuda.errors import CompileError, LaunchError
+from kernels.cuda.source import Source, kernels_in
 
 
 class RawModule:
@@ -20,6 +20,9 @@ class RawModule:
     code: the text. path: the file it is from, which errors name; without `code`, the file is read.
     options: compiler options such as "-DBLOCK=256", "-std=c++17" or "-Iinclude".
     name_expressions: kernels by C++ expression, which templates need: "layer_norm<float>".
+    enable_cooperative_groups: launches are cooperative: all blocks of a grid are resident together and may wait for each
+        other by `cooperative_groups::this_grid().sync()`. A grid larger than the GPU holds is a LaunchError; a CPU holds
+        what an H200 would.
 
     Nothing is compiled before a kernel is called. The text is trusted: it runs in this process.
     """
@@ -31,6 +34,7 @@ class RawModule:
         path: str | Path | None = None,
         options: Sequence[str] = (),
         name_expressions: Sequence[str] | None = None,
+        enable_cooperative_groups: bool = False,
     ) -> None:
         if code is None and path is None:
             raise TypeError("RawModule needs code= or path=")
@@ -40,6 +44,7 @@ class RawModule:
         if not isinstance(self.code, str):
             raise TypeError(f"code must be a string of CUDA C++, got {type(code).__name__}")
         self.options = tuple(options)
+        self._cooperative = bool(enable_cooperative_groups)
         self._filename = Path(path).name if path is not None else None
         self._names = list(dict.fromkeys(name_expressions or ()))
         self._functions: dict[tuple[torch.device, str], Any] = {}
@@ -50,27 +55,64 @@ class RawModule:
         """The kernels known by name: those given, and those asked for since."""
         return tuple(self._names)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy in another process needs, which compiles for itself."""
+        return {**self.__dict__, "_functions": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
+
     def get_function(self, name: str) -> Kernel:
         """The kernel of that name, or of that name expression."""
         if name not in self._names:
             self._names.append(name)
         return Kernel(self, name)
 
+    def get_global(self, name: str, device: torch.device | str | None = None) -> torch.Tensor:
+        """The bytes of a `__device__` or `__constant__` variable: a uint8 tensor of shape (bytes,) that shares its memory.
+
+        name: as the text has it, "table" or "space::table". `.view(torch.float32)` makes an array of floats of it, which
+        can be read and written like any tensor. device: the variable of the kernels on that device; by default the
+        current GPU, if there is one. CuPy's method of that name returns an address.
+
+        Every kernel of the text has the same variable, but for instances of templates that were asked for after the first
+        launch or `get_global`: name those in `name_expressions`. ValueError: the text has no such variable or no kernel.
+        """
+        device = arguments.device_of(()) if device is None else torch.empty(0, device=device).device
+        names = self._names or kernels_in(self.code)
+        if not names:
+            raise ValueError(f"the text has no kernel that could use {name}")
+        variable = self._function(device, names[0]).variable(name)
+        if variable is None:
+            raise ValueError(f"the text has no __device__ or __constant__ variable {name}, or no kernel uses it")
+        return variable
+
     def _function(self, device: torch.device, name: str) -> Any:
         """The kernel compiled for a device: a `cpu.Function` or a `gpu.Function`."""
         with self._lock:
             if (device, name) not in self._functions:
-                filename = self._filename or f"{self._names[0].split('<')[0].split('::')[-1]}.cu"
-                source = Source(self.code, filename, self.options, tuple(self._names))
-                if device.type == "cuda":
-                    from kernels.cuda import gpu  # CuPy is needed for a GPU alone
-
-                    functions = gpu.load(source, device)
-                else:
-                    functions = cpu.load(source)
+                wanted = self._names or [name]
+                filename = self._filename or f"{wanted[0].split('<')[0].split('::')[-1]}.cu"
+                # All kernels are compiled at once, so that they share the text's variables.
+                everything = tuple(dict.fromkeys((*wanted, *kernels_in(self.code))))
+                try:
+                    functions = _load(Source(self.code, filename, self.options, everything), device)
+                except CompileError:
+                    if len(everything) == len(wanted):
+                        raise
+                    # It may be about a kernel that nobody asked for, or that is not there on account of an #if.
+                    functions = _load(Source(self.code, filename, self.options, tuple(wanted)), device)
                 for each, function in functions.items():
                     self._functions.setdefault((device, each), function)
             return self._functions[device, name]
+
+
+def _load(source: Source, device: torch.device) -> dict[str, Any]:
+    if device.type == "cuda":
+        from kernels.cuda import gpu  # CuPy is needed for a GPU alone
+
+        return gpu.load(source, device)
+    return cpu.load(source)
 
 
 class Kernel:
@@ -81,6 +123,9 @@ class Kernel:
         self._module = module
         self._raised: int | None = None
         self._loaded: dict[torch.device, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_loaded": {}}
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
@@ -117,7 +162,7 @@ class Kernel:
         shared_mem = arguments.shared_bytes(
             shared_mem, function.static_shared_bytes, self._raised, function.max_shared_bytes
         )
-        error = function.launch(grid, block, packed, shared_mem)
+        error = function.launch(grid, block, packed, shared_mem, self._module._cooperative)
         if error:
             raise LaunchError(f"{self.name}: {error}")
 
@@ -128,7 +173,15 @@ class Kernel:
 class RawKernel(Kernel):
     """One kernel from CUDA C++ text, as in CuPy: RawKernel(code, name)(grid, block, args, shared_mem=0)."""
 
-    def __init__(self, code: str, name: str, options: Sequence[str] = ()) -> None:
-        super().__init__(RawModule(code=code, options=options, name_expressions=(name,)), name)
+    def __init__(
+        self, code: str, name: str, options: Sequence[str] = (), *, enable_cooperative_groups: bool = False
+    ) -> None:
+        module = RawModule(
+            code=code,
+            options=options,
+            name_expressions=(name,),
+            enable_cooperative_groups=enable_cooperative_groups,
+        )
+        super().__init__(module, name)
         self.code = code
         self.options = tuple(options)

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
+
+# Comments, strings and directives; brackets of scopes; attributes such as __launch_bounds__(256).
+_ASIDE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^[ \t]*#(?:\\\n|[^\n])*', re.DOTALL | re.MULTILINE)
+_SCOPES = re.compile(r'\bextern\s+""\s*\{|[{};]')
+_ATTRIBUTE = re.compile(r"\b__\w+__\s*\((?:[^()]|\([^()]*\))*\)")
+
+
+_C_LIBRARY = (Path(__file__).parent / "nvrtc.h").read_text().replace("#pragma once\n", "")
 
 
 @dataclass(frozen=True)
@@ -13,6 +23,11 @@ class Source:
     filename: str
     options: tuple[str, ...]
     names: tuple[str, ...]  # C++ expressions such as "vadd" or "layer_norm<float>"
+
+    @property
+    def for_nvrtc(self) -> str:
+        """The text with what NVRTC lacks of the C library, and with line numbers that stay as they are."""
+        return f'{_C_LIBRARY}\n#line 1 "{self.filename}"\n{self.code}'
 
     def with_errors_located(self, compiler_output: str) -> str:
         """The compiler's output, with the line of the text shown under every message about it."""
@@ -35,3 +50,20 @@ class Source:
                 break
             digits += character
         return int(digits) if digits else None
+
+
+def kernels_in(code: str) -> list[str]:
+    """The kernels of a text by name: those at file scope that are no templates."""
+    code = _ASIDE.sub(lambda aside: '""' if aside.group().startswith('"') else " ", code)
+    found, scopes, start = [], [], 0
+    for token in _SCOPES.finditer(code):
+        head = _ATTRIBUTE.sub(" ", code[start : token.start()])
+        start = token.end()
+        if token.group() == "}":
+            scopes = scopes[:-1]
+        elif token.group() != ";":
+            name = re.search(r"\b__global__\b.*?(\w+)\s*\(", head, re.DOTALL)
+            if name and not any(scopes) and not re.search(r"\btemplate\s*<", head):
+                found.append(name.group(1))
+            scopes.append(token.group() == "{")  # names in extern "C" { are as at file scope
+    return found

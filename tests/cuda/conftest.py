@@ -1,14 +1,21 @@
-"""Every test that takes `device` runs on the CPU, and on a GPU where there is one."""
+"""Every test that takes `device` runs on the CPU, there in random orders too, and on a GPU where there is one."""
+
+import contextlib
+import importlib.util
 
 import pytest
 import torch
 
+from kernels.cuda import cpu, order
+
 _NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: torch.cuda is not available")
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=_NO_GPU)])
+@pytest.fixture(params=["cpu", "cpu-order1", "cpu-order2", pytest.param("cuda", marks=_NO_GPU)])
 def device(request):
-    return request.param
+    name, _, seed = request.param.partition("-order")
+    with order(int(seed)) if seed else contextlib.nullcontext():
+        yield name
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,3 +25,33 @@ def compiled_kernels(tmp_path_factory):
     patch.setenv("KERNELS_CACHE", str(tmp_path_factory.mktemp("cuda-cache")))
     yield
     patch.undo()
+
+
+@pytest.fixture(scope="session")
+def nvrtc():
+    """nvrtc(code, options, names): compiles kernels for sm_90 by NVIDIA's compiler, which needs no GPU."""
+    core = pytest.importorskip("cuda.core", reason="needs NVIDIA's compiler: cuda.core and cuda-toolkit[nvrtc]")
+    from kernels.cuda.cpu.build import cuda_headers
+
+    def compile(code, options, names):
+        defined = [option[2:] for option in options if option.startswith("-D")]
+        folders = [str(folder) for folder in cuda_headers()]
+        settings = core.ProgramOptions(std="c++17", arch="sm_90", define_macro=defined or None, include_path=folders)
+        return core.Program(code, "c++", settings).compile("cubin", name_expressions=names)
+
+    return compile
+
+
+@pytest.fixture
+def nvrtc_too(request, monkeypatch):
+    """Every kernel that a test runs on the CPU is also compiled by NVIDIA's compiler, where that is installed."""
+    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.core") is None:
+        return
+    compile, load = request.getfixturevalue("nvrtc"), cpu.load
+
+    def load_and_compile(source):
+        functions = load(source)
+        compile(source.for_nvrtc, source.options, source.names)
+        return functions
+
+    monkeypatch.setattr(cpu, "load", load_and_compile)

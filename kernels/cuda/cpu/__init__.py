@@ -1,19 +1,27 @@
 """Runs CUDA C on a CPU: the text compiled as C++, a fiber for each CUDA thread that waits, blocks on several OS threads.
 
-KERNELS_CPU_THREADS sets how many OS threads a launch may use (default: one for each processor).
+KERNELS_CPU_THREADS sets how many OS threads a launch may use (default: one for each processor). KERNELS_CPU_PATIENCE sets
+after how many seconds threads that wait for memory to change are given up, when nothing else happens (default: 10).
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import re
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
 
 from kernels.cuda import arguments
 from kernels.cuda.cpu import build, elf, translate
 from kernels.cuda.errors import CompileError
+from kernels.cuda.order import current_seed
 from kernels.cuda.source import Source
 
 _PROCESSORS = os.cpu_count() or 1
@@ -31,7 +39,20 @@ class _Kernel(ctypes.Structure):
     ]
 
 
-_Sizes = ctypes.c_uint32 * 6  # of the grid, then of the block
+class _Settings(ctypes.Structure):
+    """`kernels::Settings` of runtime/launch.h."""
+
+    _fields_ = [
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("os_threads", ctypes.c_uint32),
+        ("resident", ctypes.c_uint32),
+        ("dynamic_shared_bytes", ctypes.c_uint32),
+        ("cooperative", ctypes.c_uint32),
+        ("ordered", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("patience", ctypes.c_double),
+    ]
 
 
 class Function:
@@ -39,26 +60,66 @@ class Function:
 
     max_shared_bytes = arguments.MAX_SHARED_BYTES
 
-    def __init__(self, kernel: _Kernel, static_shared_bytes: int) -> None:
+    def __init__(
+        self, kernel: _Kernel, static_shared_bytes: int, variables: dict[str, tuple[int, int]], prints: bool
+    ) -> None:
         self._kernel = kernel
         self.sizes = tuple(kernel.sizes[: kernel.parameters])
         self.static_shared_bytes = static_shared_bytes
+        self._variables = variables  # address and bytes by mangled name
+        self._prints = prints
 
-    def launch(self, grid: Sequence[int], block: Sequence[int], packed: list[bytes], shared_mem: int) -> str | None:
+    def variable(self, name: str) -> torch.Tensor | None:
+        """The bytes of a `__device__` or `__constant__` variable of the kernel's text, which it shares."""
+        found = next((self._variables[symbol] for symbol in elf.mangled(name) if symbol in self._variables), None)
+        if found is None:
+            return None
+        address, size = found
+        return torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.uint8)
+
+    def launch(
+        self, grid: Sequence[int], block: Sequence[int], packed: list[bytes], shared_mem: int, cooperative: bool
+    ) -> str | None:
         """Runs the kernel to its end. An error's text, or None.
 
         A block has 256 KiB of dynamic shared memory whatever `shared_mem` says.
         """
-        error = _launcher()(ctypes.byref(self._kernel), _Sizes(*grid, *block), b"".join(packed), _os_threads())
+        blocks, threads = math.prod(grid), math.prod(block)
+        resident = _resident_blocks(threads, self.static_shared_bytes + shared_mem)
+        if cooperative and blocks > resident:
+            return (
+                f"the grid of {blocks:,} blocks is too large for a cooperative launch: all of them must be resident together, "
+                f"and an H200 holds {resident:,} of {threads:,} threads and their shared memory: launch at most "
+                "as many, and let each block do more"
+            )
+        seed = current_seed()
+        settings = _Settings(
+            grid=(*grid,),
+            block=(*block,),
+            os_threads=_os_threads() if seed is None else 1,
+            resident=resident,
+            dynamic_shared_bytes=shared_mem,
+            cooperative=cooperative,
+            ordered=seed is not None,
+            seed=seed or 0,
+            patience=_patience(),
+        )
+        error = _launcher()(ctypes.byref(self._kernel), ctypes.byref(settings), b"".join(packed))
+        if self._prints:
+            _write_printed()
         return error and error.decode(errors="replace")
 
 
 def load(source: Source) -> dict[str, Function]:
     """The kernels of a source by name, compiled unless the cache has them."""
     path = build.kernel_library(source)
-    library = ctypes.CDLL(str(path))  # never unloaded, so addresses stay good
-    kernels = [_Kernel.in_dll(library, f"kernels_entry_{number}") for number in range(len(source.names))]
+    _launcher()
     symbols = elf.symbols(path)
+    objects = [
+        one for one in symbols if one.kind == elf.OBJECT and one.size and not one.name.startswith(_NOT_VARIABLES)
+    ]
+    library = _open(path, private=bool(objects))
+    kernels = [_Kernel.in_dll(library, f"kernels_entry_{number}") for number in range(len(source.names))]
     functions = {one.address: one for one in symbols if one.kind == elf.FUNCTION}
     base = ctypes.addressof(kernels[0]) - next(one.address for one in symbols if one.name == "kernels_entry_0")
     found = [functions[kernel.function - base] for kernel in kernels]
@@ -66,10 +127,28 @@ def load(source: Source) -> dict[str, Function]:
         # An instance of a template may be hidden on account of its arguments.
         if function.hidden and "<" not in name:
             raise CompileError(f"{source.filename}: {name} is not a kernel: declare it __global__")
+    prints = any(one.name == "printf" for one in symbols)  # the headers' own, which is there when it is called
+    variables = {one.name: (base + one.address, one.size) for one in objects}
+    names = [one.name for one in found]
     return {
-        name: Function(kernel, _static_shared_bytes(source, name, function.name, [one.name for one in found], symbols))
+        name: Function(kernel, _static_shared_bytes(source, name, function.name, names, symbols), variables, prints)
         for name, kernel, function in zip(source.names, kernels, found, strict=True)
     }
+
+
+# Objects of a library that are the headers' and the compiler's.
+_NOT_VARIABLES = ("kernels_entry_", "_ZN7kernels", "_ZNK7kernels", "_ZZ", "_ZT", "_ZGV", "__")
+
+
+def _open(path: Path, private: bool) -> ctypes.CDLL:
+    """The library, which is never unloaded, so that addresses stay good. Private: with variables of its own, as every
+    module has on a GPU, though another module has the same text."""
+    if not private:
+        return ctypes.CDLL(str(path))
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix="private-", suffix=".so") as copy:
+        copy.write(path.read_bytes())
+        copy.flush()
+        return ctypes.CDLL(copy.name)
 
 
 def _static_shared_bytes(
@@ -103,10 +182,40 @@ def _local_prefix(function: str) -> str:
 @functools.cache
 def _launcher() -> Callable[..., bytes | None]:
     """`kernels_launch` of runtime/launch.cpp."""
-    launch = ctypes.CDLL(str(build.runtime_library())).kernels_launch
-    launch.argtypes = [ctypes.c_void_p, _Sizes, ctypes.c_char_p, ctypes.c_int]
+    # Global, because kernels that read volatile memory call it by name.
+    launch = ctypes.CDLL(str(build.runtime_library()), ctypes.RTLD_GLOBAL).kernels_launch
+    launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p]
     launch.restype = ctypes.c_char_p
     return launch
+
+
+def _write_printed() -> None:
+    """Writes what kernels have printed to Python's stdout: a notebook's, not the process's."""
+    take = ctypes.CDLL(str(build.runtime_library())).kernels_printed
+    take.restype = ctypes.c_void_p
+    size = ctypes.c_size_t()
+    start = take(ctypes.byref(size))
+    if size.value:
+        sys.stdout.write(ctypes.string_at(start, size.value).decode(errors="replace"))
+        sys.stdout.flush()
+
+
+def _resident_blocks(threads: int, shared_bytes: int) -> int:
+    """How many blocks an H200 holds at once, as far as threads and shared memory go: on each of its 132 multiprocessors
+    32 blocks, 64 warps and 228 KiB, of which a block takes 1 KiB beside its own (CUDA C++ Programming Guide, "Compute
+    Capabilities")."""
+    return 132 * min(32, 64 // -(-threads // 32), (228 << 10) // (shared_bytes + 1024))
+
+
+def _patience() -> float:
+    wanted = os.environ.get("KERNELS_CPU_PATIENCE") or "10"
+    try:
+        seconds = float(wanted)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise ValueError(f"KERNELS_CPU_PATIENCE must be a number of seconds, got {wanted!r}")
+    return seconds
 
 
 def _os_threads() -> int:

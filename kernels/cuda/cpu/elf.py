@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-FUNCTION, THREAD_LOCAL = 2, 6  # kinds of symbols
+OBJECT, FUNCTION, THREAD_LOCAL = 1, 2, 6  # kinds of symbols
 _SYMBOL_TABLE = 2  # a kind of section
 _HIDDEN = 2  # a visibility
 
@@ -39,3 +39,12 @@ def symbols(library: Path) -> list[Symbol]:
                 # The linker makes hidden symbols local.
                 found.append(Symbol(text, info & 15, other & 3 == _HIDDEN or info >> 4 == 0, address, length))
     return found
+
+
+def mangled(name: str) -> tuple[str, ...]:
+    """The symbols that a variable of that C++ name may have: global or static, at file scope or in namespaces."""
+    *spaces, last = name.split("::")
+    if not spaces:
+        return name, f"_ZL{len(name)}{name}"
+    outer = "".join(f"{len(space)}{space}" for space in spaces)
+    return f"_ZN{outer}{len(last)}{last}E", f"_ZN{outer}L{len(last)}{last}E"

@@ -6,42 +6,110 @@ import re
 
 from kernels.cuda.source import Source
 
+# What cannot run on a CPU, by the name that the text has for it.
+_REFUSED = {
+    r"\b(?:asm|__asm__|__asm)\b": "inline PTX runs on a GPU alone",
+    r"<<<": "a kernel is launched from Python: leave main and its launches out of the text",
+    r"\b__cluster_dims__\b": "thread block clusters run on a GPU alone",
+    r"\b(?:cudaTextureObject_t|cudaSurfaceObject_t)\b": "textures and surfaces run on a GPU alone",
+    r"\bcuda\s*::\s*(?:ptx|device)\s*::": "cuda::ptx and cuda::device run on a GPU alone",
+}
+# NVIDIA's C++ library computes on a host; kernels/host_begin.h says why that is wanted. These are not: they have headers
+# of ours.
+_LIBRARY_HEADER = r"[ \t]*\#[ \t]*include[ \t]*<cuda/(?!barrier>|pipeline>|ptx\b)[^>\n]*>[^\n]*\n"
+_REFUSED_HEADERS = r"[ \t]*\#[ \t]*include[ \t]*<(?:cub|thrust|cute|cutlass|curand\w*|cuda/ptx)\b[^>\n]*>"
+
 # Comments and literals are matched first, so that nothing inside them is rewritten.
+_SKIP = r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
 _TOKENS = re.compile(
-    r"""(?P<skip>//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
-      |(?P<dynamic>\bextern\b(?=[^;{}"]*\b__shared__\b)[^;{}"]*\[\s*\]\s*;)
+    rf"""(?P<skip>{_SKIP})
+      |(?P<dynamic>\bextern\b(?=[^;{{}}"]*\b__shared__\b)[^;{{}}"]*\[\s*\]\s*;)
       |(?P<shared>\bstatic\s+__shared__\b)
       |(?P<kernel>\bstatic\s+__global__\b|\b__global__\s+static\b)
-      |(?P<noinline>(?<!\()\b__noinline__\b)""",
-    re.VERBOSE | re.DOTALL,
+      |(?P<noinline>(?<!\()\b__noinline__\b)
+      |(?P<unroll>\#[ \t]*pragma[ \t]+unroll\b[ \t]*(?P<factor>\(?[ \t]*\d+[ \t]*\)?)?(?=[ \t]*(?:$|//|/\*)))
+      |(?P<header>^{_REFUSED_HEADERS})
+      |(?P<library>^{_LIBRARY_HEADER})
+      |(?P<refused>{"|".join(_REFUSED)})""",
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
+_KINDS = ("skip", "dynamic", "shared", "kernel", "noinline", "unroll", "header", "library", "refused")
+_BRACKETS = re.compile(rf"(?:{_SKIP})|[(){{;]", re.DOTALL)
+_BOUNDS = re.compile(rf"(?P<skip>{_SKIP})|\b__launch_bounds__\s*(?=\()", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ALIGNMENT = re.compile(r"\b(?:__align__|alignas|__attribute__)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 _DECLARATION = re.compile(r"(?P<type>.*?)\b(?P<name>\w+)\s*\[\s*\]\s*;", re.DOTALL)
 
 
 def translate(source: Source) -> str:
     """The translation unit for a source: its text rewritten, and an entry for each kernel."""
-    text = _TOKENS.sub(_rewrite, source.code)
+    text = _TOKENS.sub(_rewrite, _with_bounds_checked(source.code))
     entries = "\n".join(f"KERNELS_ENTRY({number}, {name})" for number, name in enumerate(source.names))
     return f'#include "kernels/cuda.h"\n#line 1 "{source.filename}"\n{text}\n#line 1 "<kernels>"\n{entries}\n'
 
 
 def _rewrite(match: re.Match[str]) -> str:
-    text = match.group()
-    if match.lastgroup == "dynamic":
-        return _dynamic_shared(text) + "\n" * text.count("\n")
-    if match.lastgroup == "shared":
-        return "__shared__" + "\n" * text.count("\n")
-    if match.lastgroup == "kernel":
-        return "__global__" + "\n" * text.count("\n")
-    if match.lastgroup == "noinline":
+    text, lines = match.group(), "\n" * match.group().count("\n")
+    kind = next(name for name in _KINDS if match[name])
+    if kind == "dynamic":
+        return _dynamic_shared(text) + lines
+    if kind == "shared":
+        return "__shared__" + lines
+    if kind == "kernel":
+        return "__global__" + lines
+    if kind == "noinline":
         return "__attribute__((noinline))"
+    if kind == "unroll":
+        # Without a number: as far as a GPU's compiler would usually go.
+        factor = (match["factor"] or "").strip("() \t")
+        return f"KERNELS_UNROLL_BY({factor})" if factor else "KERNELS_UNROLL(16)"
+    if kind == "header":
+        name = text[text.index("<") + 1 : -1]
+        return f"#error {name} runs on a GPU alone"
+    if kind == "library":
+        line = match.string.count("\n", 0, match.end()) + 1
+        return f'#include "kernels/host_begin.h"\n{text}#include "kernels/host_end.h"\n#line {line}\n'
+    if kind == "refused":
+        reason = next(reason for pattern, reason in _REFUSED.items() if re.fullmatch(pattern, text))
+        return f' _Pragma("GCC error \\"{reason}\\"") {text}'
     return text
+
+
+def _closing(code: str, opening: int) -> int:
+    """The position after the bracket that closes the one at `opening`; the end of the text if none does."""
+    depth = 0
+    for match in _BRACKETS.finditer(code, opening):
+        depth += {"(": 1, ")": -1}.get(match.group(), 0)
+        if depth == 0:
+            return match.end()
+    return len(code)
+
+
+def _with_bounds_checked(code: str) -> str:
+    """The text with a check at the start of each kernel that has __launch_bounds__."""
+    checks: dict[int, str] = {}
+    for match in _BOUNDS.finditer(code):
+        if match["skip"]:
+            continue
+        end = _closing(code, match.end())
+        bounds = " ".join(_COMMENT.sub(" ", code[match.end() + 1 : end - 1]).split())
+        # The brackets that follow are of other attributes, then of the parameters; the body begins after the last.
+        for bracket in _BRACKETS.finditer(code, end):
+            if bracket.start() < end or bracket.group() not in "(;{":
+                continue
+            if bracket.group() != "(":
+                if bracket.group() == "{":
+                    checks[bracket.end()] = f" ::kernels::at_most_threads({bounds});"
+                break
+            end = _closing(code, bracket.start())
+    for position in sorted(checks, reverse=True):
+        code = code[:position] + checks[position] + code[position:]
+    return code
 
 
 def dynamic_shared_names(source: Source) -> set[str]:
     """The names under which a source declares dynamic shared memory."""
-    declarations = (m.group() for m in _TOKENS.finditer(source.code) if m.lastgroup == "dynamic")
+    declarations = (m["dynamic"] for m in _TOKENS.finditer(source.code) if m["dynamic"])
     return {match["name"] for match in map(_parse, declarations) if match}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from rich import box
 from rich.table import Table
 
 from kernels.cuda.cpu import build
@@ -73,10 +74,12 @@ def measure(row: Row, loops: Loops, rounds: int = 4) -> Measured:
 def table(measured: list[Measured]) -> Table:
     """Times, and how many times faster CUDA C is than each of the others."""
     compiler = Path(build.compiler()[0]).name
-    shown = Table(title=f"CUDA C on one core of this CPU, {compiler}")
-    shown.add_column("one call, float32")
-    for heading in ("CUDA C ms", "20–80 %", "interpreter ms", "C++ loops ms", "× interpreter", "× loops"):
-        shown.add_column(heading, justify="right")
+    shown = Table(
+        title=f"Milliseconds of one call in float32, on one core ({compiler})", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    shown.add_column("", no_wrap=True)
+    for heading in ("CUDA C", "20–80 %", "Triton", "C++", "× Triton", "× C++"):
+        shown.add_column(heading, justify="right", no_wrap=True)
     for one in measured:
         ours = one.times["CUDA C"]
         shown.add_row(
@@ -88,12 +91,12 @@ def table(measured: list[Measured]) -> Table:
             _digits(one.times_faster_than("interpreter")),
             _digits(one.times_faster_than("loops")),
         )
-    shown.caption = "×: how many times faster CUDA C is"
+    shown.caption = "Triton: its interpreter. C++: plain loops. ×: how many times faster than that CUDA C is."
     return shown
 
 
 def _digits(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}" if value < 1 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 class Loops:

@@ -2,10 +2,16 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
+
 namespace kernels {
 
 static constexpr size_t guard_bytes = 1 << 16;  // a whole page, also where pages have 64 KiB
 static constexpr size_t stack_bytes = 128 << 10;
+// A guard makes two mappings of a stack, and Linux gives a process 65,530. Beyond this many stacks, which only grids whose
+// blocks wait for each other need, an overflow runs into the next stack.
+static constexpr int most_guards = 16384;
+static std::atomic<int> guards{0};
 
 Fiber::Fiber(void (*entry)()) : entry(entry) {
     // Pages of the stack are taken from the system when first touched. An overflow meets the guard.
@@ -13,12 +19,17 @@ Fiber::Fiber(void (*entry)()) : entry(entry) {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return;
     mapping = static_cast<char*>(memory);
-    mprotect(mapping, guard_bytes, PROT_NONE);
+    guarded = guards.fetch_add(1) < most_guards;
+    if (guarded)
+        mprotect(mapping, guard_bytes, PROT_NONE);
+    else
+        --guards;
     restart();
 }
 
 Fiber::~Fiber() {
     if (mapping) munmap(mapping, guard_bytes + stack_bytes);
+    if (guarded) --guards;
 }
 
 void Fiber::restart() { prepare_context(context, mapping + guard_bytes, stack_bytes, entry); }

@@ -18,6 +18,7 @@ struct Fiber {
 
    private:
     void (*entry)();
+    bool guarded = false;
 };
 
 class FiberPool {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "launch.h"
+#include "worker.h"
 
 namespace kernels {
 
@@ -37,7 +37,7 @@ struct Helpers {
             }
             ++launch->helpers_working;
             lock.unlock();
-            launch->work();
+            Worker::of_this_thread().work(*launch);
             lock.lock();
             if (--launch->helpers_working == 0) done.notify_all();
         }

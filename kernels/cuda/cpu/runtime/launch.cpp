@@ -6,45 +6,60 @@
 
 namespace kernels {
 
-// Blocks are handed out in order and a block once begun is ended, so the first failing block is the same in every run.
-void Launch::work(bool for_now) {
-    // Waking other threads costs about as much as this; a launch that ends sooner does without.
-    constexpr auto alone = std::chrono::microseconds(20);
-    const auto start = std::chrono::steady_clock::now();
-    Worker& worker = Worker::of_this_thread();
-    worker.enter(*this);
-    while (!failed.load(std::memory_order_relaxed)) {
-        const uint64_t number = next.fetch_add(1, std::memory_order_relaxed);
-        if (number >= blocks) return;
-        if (!worker.run_block(number)) {
-            std::lock_guard<std::mutex> lock(mutex);
-            failed = true;
-            if (number < failed_block) failed_block = number, error = worker.error;
-        }
-        if (for_now && std::chrono::steady_clock::now() - start > alone) return;
+int64_t microseconds() {
+    using namespace std::chrono;
+    return duration_cast<std::chrono::microseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+Launch::Launch(const Kernel* kernel, const Settings& settings, const char* args)
+    : kernel(kernel), settings(settings), args(args) {
+    blocks = uint64_t(settings.grid[0]) * settings.grid[1] * settings.grid[2];
+    helpers_wanted = int(settings.os_threads) - 1;
+}
+
+// The first block to fail is reported, whichever OS thread is the first to say so.
+void Launch::fail(uint64_t block, const std::string& text) {
+    std::lock_guard<std::mutex> lock(mutex);
+    failed = true;
+    if (block < failed_block) failed_block = block, error = text;
+}
+
+// A grid barrier is passed when every block is at it, and never when some of them have finished.
+void Launch::arrive_at_grid_barrier() {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (++at_grid_barrier == blocks) {
+        at_grid_barrier = 0;
+        progress = microseconds();
+        ++grid_barriers;
+    } else if (at_grid_barrier + finished == blocks) {
+        grid_stuck = true;
     }
+}
+
+void Launch::block_finished() {
+    --resident;
+    if (!settings.cooperative) {
+        ++finished;
+        return;
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    if (++finished + at_grid_barrier == blocks && at_grid_barrier) grid_stuck = true;
 }
 
 }  // namespace kernels
 
-// Runs a kernel to its end. `sizes`: of the grid, then of the block. Returns nullptr, or an error's text, which stays until
-// the calling thread launches again.
+// Runs a kernel to its end. Returns nullptr, or an error's text, which stays until the calling thread launches again.
 extern "C" __attribute__((visibility("default"))) const char* kernels_launch(const kernels::Kernel* kernel,
-                                                                             const uint32_t* sizes, const char* args,
-                                                                             int os_threads) {
+                                                                             const kernels::Settings* settings,
+                                                                             const char* args) {
     static thread_local std::string error;
-    kernels::Launch launch;
-    launch.kernel = kernel;
-    launch.grid = dim3(sizes[0], sizes[1], sizes[2]);
-    launch.block = dim3(sizes[3], sizes[4], sizes[5]);
-    launch.args = args;
-    launch.blocks = uint64_t(sizes[0]) * sizes[1] * sizes[2];
-    launch.helpers_wanted = os_threads - 1;
-    launch.work(os_threads > 1);
-    if (!launch.failed && launch.next < launch.blocks) {
-        ask_for_help(launch);
-        launch.work();
-        end_help(launch);
+    kernels::Launch launch(kernel, *settings, args);
+    kernels::Worker& worker = kernels::Worker::of_this_thread();
+    worker.work(launch, settings->os_threads > 1);
+    if (!launch.failed && launch.finished < launch.blocks) {
+        kernels::ask_for_help(launch);
+        worker.work(launch);
+        kernels::end_help(launch);
     }
     if (!launch.failed) return nullptr;
     error = std::move(launch.error);

@@ -1,4 +1,4 @@
-// One launch: its blocks are handed out in order to the OS threads that work on it.
+// One launch: its blocks are handed out to the OS threads that work on it.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -8,14 +8,37 @@
 
 namespace kernels {
 
+// As kernels/cuda/cpu/__init__.py passes it.
+struct Settings {
+    uint32_t grid[3], block[3];
+    uint32_t os_threads;
+    uint32_t resident;     // blocks that the GPU would hold at once
+    uint32_t dynamic_shared_bytes;
+    uint32_t cooperative;  // all blocks of the grid can wait for each other
+    uint32_t ordered;      // start blocks and threads in an order made of `seed`
+    uint64_t seed;
+    double patience;       // seconds without progress after which waiting threads are given up
+};
+
 struct Launch {
     const Kernel* kernel;
-    dim3 grid, block;
+    const Settings& settings;
     const char* args;
     uint64_t blocks;
 
-    std::atomic<uint64_t> next{0};
+    Launch(const Kernel* kernel, const Settings& settings, const char* args);
+
+    std::atomic<uint64_t> next{0}, resident{0}, finished{0};
     std::atomic<bool> failed{false};
+
+    // Workers, and those among them whose blocks all wait for memory to change.
+    std::atomic<int> workers{0}, stalled{0};
+    std::atomic<int64_t> progress{0};  // when something was last seen to happen: microseconds of the steady clock
+
+    // Barriers of the grid that have been passed, and the blocks at the next.
+    std::atomic<uint64_t> grid_barriers{0};
+    uint64_t at_grid_barrier = 0;  // guarded by the mutex
+    std::atomic<bool> grid_stuck{false};
 
     std::mutex mutex;
     uint64_t failed_block = ~uint64_t(0);
@@ -23,12 +46,15 @@ struct Launch {
 
     int helpers_wanted = 0, helpers_working = 0;  // guarded by the helpers' mutex
 
-    // Runs blocks until none is left or one fails; `for_now`, stops early when others should be asked to help.
-    void work(bool for_now = false);
+    void fail(uint64_t block, const std::string& text);
+    void arrive_at_grid_barrier();
+    void block_finished();
 };
 
 // OS threads that help with launches that last.
 void ask_for_help(Launch& launch);
 void end_help(Launch& launch);
+
+int64_t microseconds();
 
 }  // namespace kernels

@@ -1,9 +1,7 @@
 // The words of errors: what each thread of a block that cannot go on is waiting for.
 #include <algorithm>
-#include <vector>
 
-#include "launch.h"
-#include "worker.h"
+#include "block.h"
 
 namespace kernels {
 
@@ -11,21 +9,11 @@ static std::string triple(uint3 index) {
     return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " + std::to_string(index.z) + ")";
 }
 
-std::string describe(Collective kind) {
-    switch (kind) {
-        case Collective::sync: return "__syncwarp";
-        case Collective::ballot: return "__ballot_sync";
-        case Collective::any: return "__any_sync";
-        case Collective::all: return "__all_sync";
-        case Collective::shuffle: return "__shfl_sync";
-        case Collective::shuffle_up: return "__shfl_up_sync";
-        case Collective::shuffle_down: return "__shfl_down_sync";
-        case Collective::shuffle_xor: return "__shfl_xor_sync";
-    }
-    return "";
+// "__syncthreads on line 3 of k.cu"; without a line where none is known.
+std::string describe(Site site) {
+    const std::string call = site.call ? site.call : "a call";
+    return site.line ? call + " on line " + std::to_string(site.line) + " of " + site.file : call;
 }
-
-std::string describe(Site site) { return " on line " + std::to_string(site.line) + " of " + site.file; }
 
 // "5", "0-15" or "0-3,8-11".
 std::string describe_lanes(uint32_t lanes) {
@@ -41,61 +29,82 @@ std::string describe_lanes(uint32_t lanes) {
     return text.empty() ? "(no lanes)" : text;
 }
 
-std::string Worker::block_name() const { return "block " + triple(thread->block_index); }
-
-std::string Worker::thread_name(uint32_t number) const {
-    const dim3 block = launch->block;
-    return block_name() + ", thread " +
-           triple({number % block.x, number / block.x % block.y, number / block.x / block.y});
+std::string Block::block_name() const {
+    const uint32_t* grid = launch->settings.grid;
+    return "block " + triple({uint32_t(number % grid[0]), uint32_t(number / grid[0] % grid[1]),
+                              uint32_t(number / grid[0] / grid[1])});
 }
 
-static std::string threads(uint32_t count) { return std::to_string(count) + (count == 1 ? " thread" : " threads"); }
+std::string Block::thread_name(uint32_t thread) const {
+    const uint32_t* block = launch->settings.block;
+    return block_name() + ", thread " +
+           triple({thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1]});
+}
 
-std::string Worker::explain() const {
+static std::string counted(uint64_t count, const char* noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string Block::explain() const {
     struct Place {
         Waiting::Where where;
-        Collective kind;
         Site site;
         uint32_t count;
     };
     std::vector<Place> places;
-    uint32_t finished = 0, at_barriers = 0;
+    uint32_t finished = 0, at_barriers = 0, polling = 0;
     for (uint32_t number = 0; number < thread->count; ++number) {
         finished += thread->finished[number / warp_size] >> number % warp_size & 1;
         const Waiting& one = waiting[number];
         if (one.where == Waiting::nowhere) continue;
         at_barriers += one.where == Waiting::at_barrier;
+        polling += one.where == Waiting::polling;
         auto same = [&](const Place& place) {
-            return place.where == one.where && place.site.line == one.lane.site.line &&
-                   std::string(place.site.file) == one.lane.site.file &&
-                   (one.where == Waiting::at_barrier || place.kind == one.lane.kind);
+            return place.where == one.where && describe(place.site) == describe(one.lane.site);
         };
         auto place = std::find_if(places.begin(), places.end(), same);
         if (place == places.end())
-            places.push_back({one.where, one.lane.kind, one.lane.site, 1});
+            places.push_back({one.where, one.lane.site, 1});
         else
             ++place->count;
     }
+    const bool at_grid = state == at_grid_barrier;
 
-    std::string text = at_barriers ? "a barrier that not every thread reaches, in " : "a deadlock, in ";
-    text += block_name() + " of " + threads(thread->count) + ": ";
-    for (const Place& place : places)
-        text += threads(place.count) + (place.count == 1 ? " waits in " : " wait in ") +
-                (place.where == Waiting::at_barrier ? "__syncthreads" : describe(place.kind)) + describe(place.site) +
-                "; ";
-    text += finished ? threads(finished) + (finished == 1 ? " has finished." : " have finished.") : "none has finished.";
+    std::string text = at_grid       ? "a barrier that not every block of the grid reaches, in "
+                       : polling     ? "a wait without end, in "
+                       : at_barriers ? "a barrier that not every thread reaches, in "
+                                     : "a deadlock, in ";
+    text += block_name() + " of " + counted(thread->count, "thread") + ": ";
+    for (const Place& place : places) {
+        const bool polls = place.where == Waiting::polling;
+        text += counted(place.count, "thread") + (polls ? " read" : " wait") + (place.count == 1 ? "s" : "") +
+                (polls ? " memory that stays as it is, in " : " in ") + describe(place.site) + "; ";
+    }
+    text += finished ? counted(finished, "thread") + (finished == 1 ? " has finished." : " have finished.")
+                     : "none has finished.";
+    if (at_grid)
+        return text + " So wait " + counted(launch->at_grid_barrier, "block") + ", and " +
+               counted(launch->finished, "block") + " of " + std::to_string(launch->blocks) +
+               " finished without. Every thread of every block must reach the same barrier of the grid";
+    if (polling)
+        return text + " Nothing else has happened for " + std::to_string(int(launch->settings.patience)) +
+               " seconds, here or in another block: what they wait for never comes, or only after they have ended";
     if (at_barriers)
         return text + " Every thread of a block must reach the same __syncthreads: take it out of the condition, or let "
                       "threads that have nothing to do stay until after it";
 
     for (uint32_t warp = 0; warp * warp_size < thread->count; ++warp)
-        if (group_count[warp]) {
-            const Group& group = groups[warp][0];
+        if (groups[warp].count) {
+            const Group& group = groups[warp].group[0];
             return text + " In warp " + std::to_string(warp) + ", lanes " + describe_lanes(group.arrived) +
-                   " wait in " + describe(group.kind) + ", whose mask names them and lanes " +
+                   " wait in " + describe(group.site) + ", whose mask names them and lanes " +
                    describe_lanes(group.mask & ~group.arrived) +
                    ". Every lane that a mask names must make the same call with the same mask";
         }
+    for (const Tile& tile : tiles)
+        return text + " Threads " + std::to_string(tile.first) + " to " + std::to_string(tile.first + tile.count - 1) +
+               " are one tile, and " + std::to_string(tile.arrived) + " of them wait. Every thread of a tile must make "
+               "the same call";
     return text;
 }
 

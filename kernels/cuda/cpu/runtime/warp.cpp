@@ -1,38 +1,43 @@
 // Warp collectives. Lanes that come with the same kind and mask form a group. The lane that arrives last computes every
 // lane's result, before any of them can come back with its next value.
-#include "worker.h"
+#include <string.h>
+
+#include "block.h"
 
 namespace kernels {
 
 // The lanes that exist: the last warp of a block may be partial.
-uint32_t Worker::warp_lanes(uint32_t warp) const {
+uint32_t Block::warp_lanes(uint32_t warp) const {
     const uint32_t lanes = thread->count - warp * warp_size;
     return lanes >= warp_size ? 0xffffffffu : (1u << lanes) - 1;
 }
 
-// Lanes that have finished are not waited for.
-bool Worker::complete(uint32_t warp, const Group& group) const {
-    return (group.mask & warp_lanes(warp) & ~group.arrived & ~thread->finished[warp]) == 0;
+// Lanes that have finished are not waited for. Which lanes are active is known when no other can come.
+bool Block::complete(uint32_t warp, const Group& group) const {
+    return group.kind != Collective::active && (group.mask & warp_lanes(warp) & ~group.arrived & ~thread->finished[warp]) == 0;
 }
 
-uint64_t Worker::collective(const Lane& lane) {
+uint64_t Block::collective(const Lane& lane) {
     const uint32_t number = thread->running, warp = number / warp_size, bit = 1u << number % warp_size;
     if (!(lane.mask & bit))
-        fail(describe(lane.kind) + describe(lane.site) + " in " + thread_name(number) + ": its mask " +
+        fail(describe(lane.site) + " in " + thread_name(number) + ": its mask " +
              describe_lanes(lane.mask) + " does not name the calling lane, " + std::to_string(number % warp_size));
     if (lane.width == 0 || lane.width > warp_size || (lane.width & (lane.width - 1)))
-        fail(describe(lane.kind) + describe(lane.site) + " in " + thread_name(number) + ": its width is " +
+        fail(describe(lane.site) + " in " + thread_name(number) + ": its width is " +
              std::to_string(int32_t(lane.width)) + ", not a power of two up to 32");
 
     waiting[number].lane = lane;
+    Groups& those = groups[warp];
+    auto same = [&](const Group& group) {
+        return group.mask == lane.mask && group.kind == lane.kind &&
+               (lane.kind != Collective::active || group.site.line == lane.site.line);
+    };
     uint32_t index = 0;
-    while (index < group_count[warp] &&
-           (groups[warp][index].mask != lane.mask || groups[warp][index].kind != lane.kind))
-        ++index;
-    Group& group = groups[warp][index];
-    if (index == group_count[warp]) {
-        ++group_count[warp];
-        group = {lane.kind, lane.mask, 0};
+    while (index < those.count && !same(those.group[index])) ++index;
+    Group& group = those.group[index];
+    if (index == those.count) {
+        ++those.count;
+        group = {lane.kind, lane.mask, 0, lane.site};
     }
     group.arrived |= bit;
     if (complete(warp, group))
@@ -43,32 +48,74 @@ uint64_t Worker::collective(const Lane& lane) {
     return waiting[number].result;
 }
 
-// Computes the results of a complete group and lets its lanes go on.
-void Worker::release(uint32_t warp, uint32_t index) {
-    const Group group = groups[warp][index];
-    groups[warp][index] = groups[warp][--group_count[warp]];
-
-    Waiting* lanes = waiting + warp * warp_size;
-    uint32_t votes = 0;
+// The lanes of a group that offer a value.
+static uint32_t lanes_with(uint64_t value, const Group& group, const Waiting* lanes) {
+    uint32_t found = 0;
     for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
         const uint32_t lane = uint32_t(__builtin_ctz(rest));
-        votes |= uint32_t(lanes[lane].lane.value & 1) << lane;
+        if (lanes[lane].lane.value == value) found |= 1u << lane;
+    }
+    return found;
+}
+
+// What every lane of a vote or reduction receives.
+static uint64_t combined(const Group& group, const Waiting* lanes) {
+    const uint64_t first = lanes[__builtin_ctz(group.arrived)].lane.value;
+    switch (group.kind) {
+        case Collective::ballot: return lanes_with(1, group, lanes);
+        case Collective::any: return lanes_with(1, group, lanes) != 0;
+        case Collective::all: return lanes_with(1, group, lanes) == group.arrived;
+        case Collective::match_all: return lanes_with(first, group, lanes) == group.arrived ? group.mask : 0;
+        default: break;
+    }
+    uint32_t value = uint32_t(first);
+    for (uint32_t rest = group.arrived & (group.arrived - 1); rest; rest &= rest - 1) {
+        const uint32_t other = uint32_t(lanes[__builtin_ctz(rest)].lane.value);
+        switch (group.kind) {
+            case Collective::add: value += other; break;
+            case Collective::min_signed: value = int32_t(other) < int32_t(value) ? other : value; break;
+            case Collective::max_signed: value = int32_t(other) > int32_t(value) ? other : value; break;
+            case Collective::min_unsigned: value = other < value ? other : value; break;
+            case Collective::max_unsigned: value = other > value ? other : value; break;
+            case Collective::bit_and: value &= other; break;
+            case Collective::bit_or: value |= other; break;
+            default: value ^= other;
+        }
+    }
+    return value;
+}
+
+// Computes the results of a complete group and lets its lanes go on.
+void Block::release(uint32_t warp, uint32_t index) {
+    Groups& those = groups[warp];
+    const Group group = those.group[index];
+    those.group[index] = those.group[--those.count];
+
+    Waiting* lanes = waiting.data() + warp * warp_size;
+    uint64_t result = 0;
+    bool one_for_all = true;
+    switch (group.kind) {
+        case Collective::sync:
+        case Collective::meet: break;
+        case Collective::active: result = group.arrived; break;
+        case Collective::shuffle:
+        case Collective::shuffle_up:
+        case Collective::shuffle_down:
+        case Collective::shuffle_xor:
+        case Collective::match_any: one_for_all = false; break;
+        default: result = combined(group, lanes);
     }
     for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
         const uint32_t lane = uint32_t(__builtin_ctz(rest));
-        switch (group.kind) {
-            case Collective::sync: break;
-            case Collective::ballot: lanes[lane].result = votes; break;
-            case Collective::any: lanes[lane].result = votes != 0; break;
-            case Collective::all: lanes[lane].result = votes == group.arrived; break;
-            default: lanes[lane].result = shuffled(warp, lane, group.arrived);
-        }
+        lanes[lane].result = one_for_all                             ? result
+                             : group.kind == Collective::match_any ? lanes_with(lanes[lane].lane.value, group, lanes)
+                                                                     : shuffled(warp, lane, group.arrived);
         if (lanes[lane].where == Waiting::in_collective) make_ready(warp * warp_size + lane);
     }
 }
 
 // The value that a lane of a shuffle receives (PTX manual, shfl.sync).
-uint64_t Worker::shuffled(uint32_t warp, uint32_t lane, uint32_t arrived) {
+uint64_t Block::shuffled(uint32_t warp, uint32_t lane, uint32_t arrived) {
     const Lane& call = waiting[warp * warp_size + lane].lane;
     const uint32_t argument = call.argument % warp_size, first = lane & ~(call.width - 1), last = first + call.width - 1;
     uint32_t source = lane;
@@ -82,7 +129,7 @@ uint64_t Worker::shuffled(uint32_t warp, uint32_t lane, uint32_t arrived) {
     // CUDA leaves the value of a lane outside the mask undefined; programs read it and drop it. All ones is a NaN.
     if (!(call.mask >> source & 1)) return ~uint64_t(0);
     if (!error.empty()) return 0;
-    error = describe(call.kind) + describe(call.site) + " in " + thread_name(warp * warp_size + lane) + ": lane " +
+    error = describe(call.site) + " in " + thread_name(warp * warp_size + lane) + ": lane " +
             std::to_string(lane) + " reads lane " + std::to_string(source) + " of warp " + std::to_string(warp) +
             (warp_lanes(warp) >> source & 1 ? ", whose thread has finished." : ", which the block does not have.") +
             " The mask names that lane: let every lane of the mask take part, or name only those that do";
@@ -90,14 +137,32 @@ uint64_t Worker::shuffled(uint32_t warp, uint32_t lane, uint32_t arrived) {
 }
 
 // A lane that finishes says nothing; its group is found complete when the block has nothing else to do.
-bool Worker::release_groups_that_lost_lanes() {
+bool Block::release_groups_that_lost_lanes() {
+    bool released = false;
     for (uint32_t warp = 0; warp * warp_size < thread->count; ++warp)
-        for (uint32_t index = 0; index < group_count[warp];)
-            if (complete(warp, groups[warp][index]))
+        for (uint32_t index = 0; index < groups[warp].count;)
+            if (complete(warp, groups[warp].group[index])) {
                 release(warp, index);
-            else
+                released = true;
+            } else {
                 ++index;
-    return ready_count != 0;
+            }
+    return released;
+}
+
+// The lanes that ask on one line which lanes are active hear of each other when nothing else in the block can go on: as
+// many as can be together are. (A GPU promises no more than that some are.)
+bool Block::release_active_lanes() {
+    bool released = false;
+    for (uint32_t warp = 0; warp * warp_size < thread->count; ++warp)
+        for (uint32_t index = 0; index < groups[warp].count;)
+            if (groups[warp].group[index].kind == Collective::active) {
+                release(warp, index);
+                released = true;
+            } else {
+                ++index;
+            }
+    return released;
 }
 
 }  // namespace kernels

@@ -1,20 +1,23 @@
 #include "worker.h"
 
-#include <string.h>
-#include <sys/mman.h>
+#include <sched.h>
+#include <unistd.h>
 
-#include "launch.h"
+#include <algorithm>
 
 namespace kernels {
 
-static constexpr size_t dynamic_shared_bytes = 256 << 10;
-
-static void enter_barrier(Site site) { Worker::of_this_thread().barrier(site); }
-static uint64_t enter_collective(const Lane& lane) { return Worker::of_this_thread().collective(lane); }
-static const Runtime runtime = {enter_barrier, enter_collective};
-
-// Barriers and collectives come through here, so the pointer is where it is read fastest; there is little room there.
+// Barriers and collectives come through here, so the pointers are where they are read fastest; there is little room there.
 static thread_local __attribute__((tls_model("initial-exec"))) Worker* this_threads_worker = nullptr;
+static thread_local __attribute__((tls_model("initial-exec"))) Block* running = nullptr;
+
+static uint32_t enter_barrier(Barrier kind, uint32_t value, Site site) { return running->barrier(kind, value, site); }
+static uint64_t enter_collective(const Lane& lane) { return running->collective(lane); }
+static void enter_tile(uint32_t first, uint32_t count, Site site) { running->tile_barrier(first, count, site); }
+static void enter_poll(Site site) { running->poll(site); }
+static const Runtime runtime = {enter_barrier, enter_collective, enter_tile, enter_poll, &services};
+
+Block& Block::running() { return *kernels::running; }
 
 Worker& Worker::of_this_thread() {
     if (!this_threads_worker) {
@@ -25,57 +28,174 @@ Worker& Worker::of_this_thread() {
     return *this_threads_worker;
 }
 
-Worker::Worker() : fibers(fiber_main) {
-    void* memory = mmap(nullptr, dynamic_shared_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    dynamic_shared = memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
-    for (Waiting& one : waiting) one.where = Waiting::nowhere;
-}
+Worker::Worker() : fibers(fiber_main) {}
+Worker::~Worker() {}
 
-Worker::~Worker() {
-    if (dynamic_shared) munmap(dynamic_shared, dynamic_shared_bytes);
-}
-
-void Worker::enter(const Launch& entered) {
+void Worker::work(Launch& entered, bool for_now) {
+    // Waking other threads costs about as much as this; a launch that ends sooner does without.
+    constexpr int64_t alone = 20;
     launch = &entered;
     thread = launch->kernel->thread();
-    thread->block_dim = launch->block;
-    thread->grid_dim = launch->grid;
-    thread->count = launch->block.x * launch->block.y * launch->block.z;
-    thread->dynamic_shared = dynamic_shared;
-    thread->runtime = &runtime;
+    random.state = mixed(launch->settings.seed);
+    const int64_t start = for_now ? microseconds() : 0;
+    ++launch->workers;
+    // Blocks are handed out in order, and a worker with none parked ends the block it has begun: so the first failing
+    // block is the same in every run.
+    while (!launch->failed.load(std::memory_order_relaxed)) {
+        const bool mix = launch->settings.ordered && parked.size() < 8 && random.below(2);
+        Block* block = parked.empty() || tried >= parked.size() || mix ? begin_block() : nullptr;
+        if (!block && parked.empty()) break;
+        if (!block && tried < parked.size()) {
+            block = parked_block();
+            if (!block) continue;
+        }
+        if (block)
+            run(*block);
+        else if (!wait_for_others())
+            break;
+        if (for_now && microseconds() - start > alone) break;
+    }
+    set_stalled(false);
+    --launch->workers;
+    if (launch->grid_stuck && !parked.empty()) {
+        auto before = [](Block* a, Block* b) { return a->number < b->number; };
+        Block* first = *std::min_element(parked.begin(), parked.end(), before);
+        launch->fail(first->number, first->explain());
+    }
+    if (launch->failed) abandon();
 }
 
-bool Worker::run_block(uint64_t number) {
-    const dim3 grid = launch->grid;
-    thread->block_index = {uint32_t(number % grid.x), uint32_t(number / grid.x % grid.y),
-                           uint32_t(number / grid.x / grid.y)};
-    thread->next_index = {0, 0, 0};
-    thread->next = 0;
-    const uint32_t warps = (thread->count + warp_size - 1) / warp_size;
-    memset(thread->finished, 0, warps * sizeof(uint32_t));
-    memset(group_count, 0, warps * sizeof(uint32_t));
-    waiting_count = barrier_count = ready_first = ready_count = 0;
-    error.clear();
+// The next block of the launch, unless there is none or the GPU would be full.
+Block* Worker::begin_block() {
+    if (launch->next.load(std::memory_order_relaxed) >= launch->blocks) return nullptr;
+    if (++launch->resident > launch->settings.resident) {
+        --launch->resident;
+        return nullptr;
+    }
+    uint64_t number = launch->next.fetch_add(1, std::memory_order_relaxed);
+    if (number >= launch->blocks) {
+        --launch->resident;
+        return nullptr;
+    }
+    if (launch->settings.ordered) number = permuted(number, launch->blocks, launch->settings.seed);
+    if (idle.empty()) {
+        all.emplace_back(new Block(*this));
+        idle.push_back(all.back().get());
+    }
+    Block* block = idle.back();
+    idle.pop_back();
+    // References to dynamic shared memory are among the library's thread-local variables: made for another block, they
+    // must be made anew. In a random order, what an earlier block left does not help a kernel that forgets a barrier.
+    if (launch->settings.ordered || (thread->dynamic_shared && thread->dynamic_shared != block->dynamic_shared))
+        SharedImage::of(*launch->kernel).reset();
+    thread->runtime = &runtime;
+    if (!block->begin(*launch, number)) {
+        launch->fail(number, block->error);
+        idle.push_back(block);
+        return nullptr;
+    }
+    tried = 0;
+    set_stalled(false);
+    return block;
+}
 
-    current = fibers.take();
-    if (!current || !dynamic_shared) {
-        error = "there is no memory for the stack of a thread";
+// The parked block whose turn it is, or nullptr when it cannot go on.
+Block* Worker::parked_block() {
+    Block* block = parked.front();
+    parked.pop_front();
+    if (block->state == Block::at_grid_barrier) {
+        if (launch->grid_barriers == block->grid_barrier) {
+            parked.push_back(block);
+            ++tried;
+            return nullptr;
+        }
+        SharedImage::of(*launch->kernel).restore(block->shared);
+        block->pass_grid_barrier();
+    } else {
+        SharedImage::of(*launch->kernel).restore(block->shared);
+    }
+    return block;
+}
+
+void Worker::run(Block& block) {
+    running = &block;
+    block.moved = false;
+    block.state = Block::going;
+    current = block.successor();
+    if (current) switch_context(main, current->context);
+    running = nullptr;
+    switch (block.state) {
+        case Block::finished:
+            idle.push_back(&block);
+            launch->block_finished();
+            break;
+        case Block::failed: launch->fail(block.number, block.error); return;
+        default: park(block);
+    }
+    if (block.moved || block.state != Block::parked) {
+        tried = 0;
+        if (!parked.empty() || launch->stalled) launch->progress = microseconds();
+        set_stalled(false);
+    } else {
+        ++tried;
+    }
+}
+
+void Worker::park(Block& block) {
+    SharedImage::of(*launch->kernel).save(block.shared);
+    parked.push_back(&block);
+    if (block.state == Block::at_grid_barrier) {
+        block.grid_barrier = launch->grid_barriers;
+        launch->arrive_at_grid_barrier();
+    }
+}
+
+// None of this worker's blocks can go on. False: nor will they.
+bool Worker::wait_for_others() {
+    tried = 0;
+    if (launch->grid_stuck) return false;
+    if (!launch->progress) launch->progress = microseconds();
+    set_stalled(true);
+    const double seconds = double(microseconds() - launch->progress) * 1e-6;
+    if (launch->stalled == launch->workers && seconds > launch->settings.patience) {
+        auto polls = [](Block* one) { return one->state == Block::parked; };
+        auto block = std::find_if(parked.begin(), parked.end(), polls);
+        if (block == parked.end()) block = parked.begin();
+        launch->fail((*block)->number, (*block)->explain());
         return false;
     }
-    switch_context(main, current->context);
-    if (error.empty()) return true;
+    // Others may want the processor.
+    if (++rests < 100) sched_yield();
+    else usleep(50);
+    return true;
+}
+
+void Worker::set_stalled(bool value) {
+    if (stalled == value) return;
+    stalled = value;
+    rests = 0;
+    if (value)
+        ++launch->stalled;
+    else
+        --launch->stalled;
+}
+
+// After a failure: what still waits is forgotten.
+void Worker::abandon() {
     fibers.restart_all();
-    for (Waiting& one : waiting) one.where = Waiting::nowhere;
-    return false;
+    parked.clear();
+    tried = 0;
+    idle.clear();
+    for (auto& block : all) idle.push_back(block.get());
 }
 
 void Worker::fiber_main() {
     Worker& worker = of_this_thread();
     for (;;) {
         worker.launch->kernel->run(worker.launch->args);
+        running->moved = true;
         worker.fibers.give(worker.current);
-        worker.switch_to(worker.successor());
+        worker.switch_to(running->successor());
     }
 }
 
@@ -85,63 +205,13 @@ void Worker::switch_to(Fiber* fiber) {
     switch_context(from->context, fiber ? fiber->context : main);
 }
 
-// Who goes on when the running fiber cannot: a thread that may, a thread not yet started, or nobody, which ends the block.
-Fiber* Worker::successor() {
-    if (!ready_count && thread->next < thread->count) {
-        Fiber* fiber = fibers.take();
-        if (!fiber) error = "there is no memory for the stacks of a block's threads: lower KERNELS_CPU_THREADS";
-        return fiber;
-    }
-    if (!ready_count && waiting_count && !release_groups_that_lost_lanes() && error.empty()) error = explain();
-    if (!ready_count || !error.empty()) return nullptr;
-    const uint32_t next = ready[ready_first];
-    ready_first = (ready_first + 1) % max_threads;
-    --ready_count;
-    return waiting[next].fiber;
-}
-
-void Worker::make_ready(uint32_t number) {
-    waiting[number].where = Waiting::nowhere;
-    --waiting_count;
-    ready[(ready_first + ready_count++) % max_threads] = uint16_t(number);
-}
-
-// Keeps the running thread until it is made ready.
-void Worker::wait(Waiting::Where where) {
-    const uint32_t number = thread->running;
-    const uint3 index = thread->thread_index;
-    waiting[number].where = where;
-    waiting[number].fiber = current;
-    ++waiting_count;
-    Fiber* next = successor();
-    if (next != current) switch_to(next);
-    thread->running = number;
-    thread->thread_index = index;
-}
-
-void Worker::fail(std::string message) {
-    error = std::move(message);
-    switch_to(nullptr);
-    __builtin_unreachable();
-}
-
-void Worker::barrier(Site site) {
-    if (barrier_count++ == 0) {
-        barrier_site = site;
-        barriers_differ = false;
-    } else if (site.line != barrier_site.line || strcmp(site.file, barrier_site.file) != 0) {
-        barriers_differ = true;
-    }
-    waiting[thread->running].lane.site = site;
-    if (barrier_count < thread->count) return wait(Waiting::at_barrier);
-
-    if (barriers_differ) {
-        waiting[thread->running].where = Waiting::at_barrier;
-        fail(explain());
-    }
-    barrier_count = 0;
-    for (uint32_t number = 0; number < thread->count; ++number)
-        if (number != thread->running) make_ready(number);
-}
-
 }  // namespace kernels
+
+// Called on every branch of a kernel that reads volatile memory (build.py): a loop that waits for such memory must let
+// others go on. A thread that is just being started must not be interrupted: what it takes from `thread` belongs together.
+extern "C" __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc() {
+    static thread_local __attribute__((tls_model("initial-exec"))) int branches = 4096;
+    if (--branches >= 0) return;
+    branches = 4096;
+    if (kernels::running && !kernels::running->starting()) kernels::running->poll({nullptr, 0, "a loop"});
+}

@@ -3,18 +3,29 @@
 #include <stdint.h>
 #include "vector_types.h"
 
+#include "kernels/services.h"
+
 namespace kernels {
 
 constexpr uint32_t warp_size = 32;
 constexpr uint32_t max_threads = 1024;
 
-// A call in the learner's text.
+// A call in the learner's text, and the name it is known by.
 struct Site {
     const char* file;
     int line;
+    const char* call;
 };
 
-enum class Collective : uint32_t { sync, ballot, any, all, shuffle, shuffle_up, shuffle_down, shuffle_xor };
+// Barriers of a block, by what its threads receive; `grid` waits for the other blocks too.
+enum class Barrier : uint32_t { sync, count, all, any, grid };
+
+// Lanes that call the same of these with the same mask are served together.
+enum class Collective : uint32_t {
+    sync, meet, active, ballot, any, all, match_any, match_all,
+    add, min_signed, min_unsigned, max_signed, max_unsigned, bit_and, bit_or, bit_xor,
+    shuffle, shuffle_up, shuffle_down, shuffle_xor
+};
 
 // One lane's part in a warp collective.
 struct Lane {
@@ -27,8 +38,11 @@ struct Lane {
 };
 
 struct Runtime {
-    void (*barrier)(Site);
+    uint32_t (*barrier)(Barrier, uint32_t value, Site);
     uint64_t (*collective)(const Lane&);
+    void (*tile)(uint32_t first, uint32_t count, Site);  // a barrier of these threads of the block
+    void (*poll)(Site);                                  // the thread waits for memory to change: others go first
+    const Services* services;
 };
 
 // One for each kernel library and OS thread: the built-in variables, and what is left of the block to start.
@@ -38,9 +52,14 @@ struct Thread {
     uint3 next_index;                           // of the next thread to start
     uint32_t next, count;                       // its number within the block, and the number of threads in it
     uint32_t running;                           // number of the running thread
-    uint32_t finished[max_threads / warp_size];  // one bit a lane
+    int32_t patience;                           // reads of unchanged memory before the thread lets others go first
+    const uint16_t* order;                      // of starting threads, or nullptr for their own
+    void** offers;                              // one a thread: what it shows to its group
     void* dynamic_shared;
     const Runtime* runtime;
+    bool starting;                              // a thread: not all of the above is its own yet
+    bool cooperative;                           // all blocks of the grid are resident together
+    uint32_t finished[max_threads / warp_size];  // one bit a lane
 };
 
 // A kernel as its library exports it.

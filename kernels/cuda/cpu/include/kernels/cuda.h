@@ -1,9 +1,12 @@
 // Included before every kernel: CUDA C++ as g++ and clang can compile it.
 #pragma once
+#include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -15,6 +18,13 @@
 #include "kernels/thread.h"
 #include "kernels/warp.h"
 #include "kernels/atomics.h"
-#include "kernels/intrinsics.h"
+#include "kernels/bits.h"
+#include "kernels/cache_hints.h"
+#include "kernels/integers.h"
+#include "kernels/simd.h"
+#include "kernels/rounding.h"
+#include "kernels/conversions.h"
 #include "kernels/maths.h"
+#include "kernels/output.h"
 #include "kernels/entry.h"
+#include "kernels/identity.h"

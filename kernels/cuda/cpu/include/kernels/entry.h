@@ -24,19 +24,34 @@ struct Entry<kernel> {
         return bytes;
     }
 
+    // The runtime may look between any two branches (worker.cpp), which the compiler does not know.
+    static void set_starting(bool value) {
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        self.starting = value;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    }
+
     // A thread that waits leaves this loop standing; another fiber then goes on with the threads that are left.
     template <size_t... I>
     static void start_threads(const char* args, std::index_sequence<I...>) {
         Thread& thread = self;
         while (thread.next < thread.count) {
-            const uint32_t number = thread.next++;
-            thread.running = number;
-            thread.thread_index = thread.next_index;
-            if (++thread.next_index.x == thread.block_dim.x) {
-                thread.next_index.x = 0;
-                if (++thread.next_index.y == thread.block_dim.y) thread.next_index.y = 0, ++thread.next_index.z;
+            uint32_t number = thread.next++;
+            if (thread.order) {
+                number = thread.order[number];
+                thread.thread_index = {number % thread.block_dim.x, number / thread.block_dim.x % thread.block_dim.y,
+                                       number / thread.block_dim.x / thread.block_dim.y};
+            } else {
+                thread.thread_index = thread.next_index;
+                if (++thread.next_index.x == thread.block_dim.x) {
+                    thread.next_index.x = 0;
+                    if (++thread.next_index.y == thread.block_dim.y) thread.next_index.y = 0, ++thread.next_index.z;
+                }
             }
+            thread.running = number;
+            set_starting(false);
             kernel(argument<std::remove_cv_t<P>>(args + offset(I))...);
+            set_starting(true);
             thread.finished[number / warp_size] |= 1u << number % warp_size;
         }
     }

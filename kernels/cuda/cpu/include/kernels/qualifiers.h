@@ -13,14 +13,24 @@
 
 #define __host__
 #define __device__
-#define __constant__
+// The host may write it between launches, which the compiler cannot see.
+#define __constant__ __attribute__((used))
 #define __managed__
 #define __grid_constant__
-#define __launch_bounds__(...)
+#define __launch_bounds__(...)  // enforced by a check at the start of the kernel's body (translate.py)
 #define __forceinline__ inline __attribute__((always_inline))
 
 // Only kernels are exported from a kernel's library, so that they can be told from device functions.
 #define __global__ __attribute__((visibility("default")))
+
+#if defined(__clang__)
+#define KERNELS_UNROLL(FACTOR) _Pragma("unroll")
+#define KERNELS_UNROLL_BY(FACTOR) KERNELS_PRAGMA(unroll FACTOR)
+#else
+#define KERNELS_UNROLL(FACTOR) KERNELS_PRAGMA(GCC unroll FACTOR)
+#define KERNELS_UNROLL_BY(FACTOR) KERNELS_PRAGMA(GCC unroll FACTOR)
+#endif
+#define KERNELS_PRAGMA(...) _Pragma(#__VA_ARGS__)
 
 // A block stays on one OS thread. 16 bytes: vector loads from a shared array of float are common.
 #define __shared__ static thread_local __attribute__((aligned(16)))

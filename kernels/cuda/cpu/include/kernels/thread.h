@@ -1,4 +1,4 @@
-// threadIdx and its kin, and the barrier of a block.
+// threadIdx and its kin, the barriers of a block, and fences.
 #pragma once
 
 namespace kernels {
@@ -12,6 +12,19 @@ inline T (&dynamic_shared())[] {
     return *static_cast<T(*)[]>(self.dynamic_shared);
 }
 
+// The start of a kernel with __launch_bounds__, whose further arguments are about registers.
+template <class... Rest>
+inline void at_most_threads(uint32_t bound, Rest...) {
+    const dim3 block = self.block_dim;
+    if (block.x * block.y * block.z > bound) self.runtime->services->too_many_threads(bound);
+}
+
+// Called where a thread may be waiting for memory to change. One that keeps coming lets other threads and blocks go on,
+// as a GPU's schedulers do.
+inline void poll(Site site) {
+    if (--self.patience < 0) self.runtime->poll(site);
+}
+
 }  // namespace kernels
 
 #define threadIdx (static_cast<const uint3&>(::kernels::self.thread_index))
@@ -22,11 +35,40 @@ inline T (&dynamic_shared())[] {
 static constexpr int warpSize = 32;
 
 // The default arguments are evaluated at the call, which is how an error knows the learner's line.
-inline void __syncthreads(int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
-    ::kernels::self.runtime->barrier({file, line});
+#define KERNELS_SITE int line = __builtin_LINE(), const char* file = __builtin_FILE()
+
+inline void __syncthreads(KERNELS_SITE) {
+    kernels::self.runtime->barrier(kernels::Barrier::sync, 0, {file, line, "__syncthreads"});
+}
+inline int __syncthreads_count(int predicate, KERNELS_SITE) {
+    const kernels::Site site = {file, line, "__syncthreads_count"};
+    return int(kernels::self.runtime->barrier(kernels::Barrier::count, predicate != 0, site));
+}
+inline int __syncthreads_and(int predicate, KERNELS_SITE) {
+    const kernels::Site site = {file, line, "__syncthreads_and"};
+    return int(kernels::self.runtime->barrier(kernels::Barrier::all, predicate != 0, site));
+}
+inline int __syncthreads_or(int predicate, KERNELS_SITE) {
+    const kernels::Site site = {file, line, "__syncthreads_or"};
+    return int(kernels::self.runtime->barrier(kernels::Barrier::any, predicate != 0, site));
 }
 
 // Blocks share memory between OS threads; the threads of a block share one, where a compiler barrier is enough.
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence(KERNELS_SITE) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    kernels::poll({file, line, "__threadfence"});
+}
+inline void __threadfence_system(KERNELS_SITE) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    kernels::poll({file, line, "__threadfence_system"});
+}
+inline void __threadfence_block(KERNELS_SITE) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    kernels::poll({file, line, "__threadfence_block"});
+}
+
+// Sleeps until others have had their turn, however long that takes.
+inline void __nanosleep(unsigned, KERNELS_SITE) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    kernels::self.runtime->poll({file, line, "__nanosleep"});
+}

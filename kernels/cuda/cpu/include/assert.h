@@ -1,0 +1,1 @@
+// What a kernel needs of <assert.h> is included before it.

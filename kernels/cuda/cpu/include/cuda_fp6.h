@@ -1,0 +1,6 @@
+// NVIDIA's header computes 6-bit floating point on a host.
+#pragma once
+#include <cuda_fp8.h>
+#include "kernels/host_begin.h"
+#include_next <cuda_fp6.h>
+#include "kernels/host_end.h"

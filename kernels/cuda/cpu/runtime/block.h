@@ -1,0 +1,130 @@
+// A CUDA block being run: its threads are started one after another; one that must wait keeps its fiber, and another
+// fiber goes on. All of it happens on one OS thread.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "copies.h"
+#include "fiber.h"
+#include "kernels/abi.h"
+#include "launch.h"
+#include "random.h"
+
+namespace kernels {
+
+class Worker;
+
+extern const Services services;
+
+// What a thread waits for that other threads bring about. `name` is for errors.
+struct Condition {
+    bool (*ready)(const void*);
+    const void* state;
+    const char* name;
+};
+
+// Where a thread waits.
+struct Waiting {
+    enum Where : uint8_t { nowhere, at_barrier, at_tile, in_collective, for_condition, polling } where;
+    Fiber* fiber;
+    Lane lane;        // for other waits only its site holds
+    uint64_t result;  // of the collective, or the value for a barrier
+    Condition condition;
+};
+
+// The lanes of a warp that have arrived at the same collective with the same mask.
+struct Group {
+    Collective kind;
+    uint32_t mask, arrived;
+    Site site;
+};
+
+// The threads that have arrived at a barrier of part of the block.
+struct Tile {
+    uint32_t first, count, arrived;
+};
+
+class Block {
+   public:
+    enum State : uint8_t { going, finished, failed, parked, at_grid_barrier };
+
+    static Block& running();  // on the calling OS thread
+
+    explicit Block(Worker& worker);
+    ~Block();
+    bool begin(Launch& launch, uint64_t number);  // false: no memory
+    void pass_grid_barrier();
+    Fiber* successor();  // who goes on when the running thread cannot; nullptr: see `state`
+
+    // What kernels call.
+    uint32_t barrier(Barrier kind, uint32_t value, Site site);
+    uint64_t collective(const Lane& lane);
+    void tile_barrier(uint32_t first, uint32_t count, Site site);
+    void poll(Site site);
+    void wait_until(Condition condition, Site site);
+    [[noreturn]] void fail(std::string message);
+    [[noreturn]] void fail_at(const char* what, Site site);
+    [[noreturn]] void fail_bound(uint32_t bound);
+    bool starting() const { return thread->starting; }
+    uint32_t thread_number() const { return thread->running; }
+
+    std::string explain() const;  // why the block cannot go on
+    std::string thread_name() const { return thread_name(thread->running); }
+    std::string thread_name(uint32_t thread) const;
+
+    State state = finished;
+    std::string error;
+    uint64_t number = 0;
+    uint64_t grid_barrier = 0;  // barriers of the grid passed when it came to one
+    bool moved;                 // something has happened since this was last set to false
+    std::vector<char> shared;   // the library's thread-local memory, while the block is parked
+    char* dynamic_shared;
+    Copies copies;
+
+   private:
+    void wait(Waiting::Where where);
+    void make_ready(uint32_t thread);
+    void queue(uint32_t thread);
+    void suspend(bool leave);
+    void release_barrier();
+
+    uint32_t warp_lanes(uint32_t warp) const;
+    bool complete(uint32_t warp, const Group& group) const;
+    void release(uint32_t warp, uint32_t group);
+    bool release_groups_that_lost_lanes();
+    bool release_active_lanes();
+    bool release_conditions();
+    bool release_what_can_go_on();
+    uint64_t shuffled(uint32_t warp, uint32_t lane, uint32_t arrived);
+    std::string block_name() const;
+
+    Worker& worker;
+    Launch* launch = nullptr;
+    Thread* thread = nullptr;
+
+    std::vector<Waiting> waiting;
+    uint32_t waiting_count, barrier_count, vain_polls;
+    bool barriers_differ;
+    Barrier barrier_kind;
+    Site barrier_site;
+    std::vector<Tile> tiles;
+
+    std::vector<uint16_t> ready;  // a ring of threads that may go on
+    uint32_t ready_first, ready_count;
+
+    struct Groups {
+        Group group[warp_size];
+        uint32_t count;
+    };
+    std::vector<Groups> groups;  // one a warp
+
+    std::vector<uint16_t> order;
+    std::vector<void*> offers;
+    Random random;
+};
+
+std::string describe(Site site);
+std::string describe_lanes(uint32_t lanes);
+
+}  // namespace kernels

@@ -1,0 +1,64 @@
+"""A launch in a worker process, for kernels that may be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from kernels import worker
+from kernels.cuda import arguments
+from kernels.cuda.errors import LaunchError
+from kernels.cuda.kernel import Kernel
+from kernels.worker.tensors import copy_storage
+
+
+def isolated(
+    kernel: Kernel,
+    grid: Sequence[int],
+    block: Sequence[int],
+    args: Sequence[Any],
+    shared_mem: int = 0,
+    seconds: float = 10.0,
+    memory_bytes: int = 4 << 30,
+) -> None:
+    """Compile and launch `kernel(grid, block, args, shared_mem)` in a worker process, which may crash or be stopped.
+
+    The worker has copies of the tensors, as large as their storages, and what the kernel left in them is copied back when
+    it has ended. When it fails, the tensors here are as they were. The kernel has ended when this returns, on a GPU too.
+    A CPU's worker is a new process for each launch: a kernel's `__device__` variables start afresh.
+
+    seconds: the longest that compiling and running may take. memory_bytes: the most memory that they may take.
+
+    Raises what a launch raises, and:
+        worker.TimeLimit: it did not end: an endless loop, a spin-wait for a block that does not run.
+        worker.MemoryLimit: it took more memory.
+        worker.WorkerDied: it read or wrote memory that is not its own, or called exit().
+        LaunchError: on a GPU, where such an access is an error of the launch.
+    """
+    args = tuple(args)
+    device = arguments.device_of(args).type
+    try:
+        left = worker.run(
+            _launch, kernel, grid, block, args, shared_mem, seconds=seconds, memory_bytes=memory_bytes, device=device
+        )
+    except worker.WorkerError as error:
+        raise type(error)(f"{kernel.name}: {error}") from None
+    except (LaunchError, TypeError, ValueError) as error:
+        vars(error).pop("__notes__", None)  # the message says all; the worker's lines of Python add nothing
+        raise
+    for arg, copy in zip(args, left, strict=True):
+        if isinstance(arg, torch.Tensor):
+            copy_storage(copy.untyped_storage(), arg.untyped_storage())
+
+
+def _launch(kernel: Kernel, grid: Sequence[int], block: Sequence[int], args: tuple, shared_mem: int) -> tuple:
+    """In the worker: launch, wait, return the tensors."""
+    kernel(grid, block, args, shared_mem)
+    if torch.cuda.is_initialized():
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            raise LaunchError(f"{kernel.name}: {str(error).splitlines()[0]}") from None
+    return args

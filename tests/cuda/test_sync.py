@@ -1,0 +1,310 @@
+"""Barriers with a result, matches, warp reductions, active masks, fences and waits for memory to change."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from kernels.cuda import LaunchError, RawKernel, RawModule
+
+BARRIERS = r"""__global__ void barriers(int* out, int n) {
+    int t = threadIdx.x + blockDim.x * threadIdx.y, threads = blockDim.x * blockDim.y;
+    int count = __syncthreads_count(t < n ? 7 : 0);
+    int all = __syncthreads_and(t < threads), not_all = __syncthreads_and(t != n);
+    int any = __syncthreads_or(t == n ? -1 : 0), none = __syncthreads_or(t == threads);
+    out[t] = count * 16 + (all != 0) * 8 + (not_all != 0) * 4 + (any != 0) * 2 + (none != 0);
+}"""
+
+
+@pytest.mark.parametrize("block", [(1,), (20,), (64,), (16, 31), (1024,)])
+def test_barriers_that_count_and_ask(device, block):
+    threads, n = int(np.prod(block)), int(np.prod(block)) // 2
+    out = torch.full((threads,), -1, dtype=torch.int32, device=device)
+    RawKernel(BARRIERS, "barriers")((3,), block, (out, n))
+    assert out.tolist() == [n * 16 + 8 + 2] * threads
+
+
+LANES = r"""
+template <class T> __device__ unsigned matched(int lane) { return __match_any_sync(0xffffffffu, T(lane % 3)); }
+__global__ void lanes(unsigned* out) {
+    int lane = threadIdx.x, equal = -1, other = -1;
+    unsigned* o = out + lane * 32;
+    o[0] = matched<int>(lane); o[1] = matched<unsigned>(lane); o[2] = matched<long long>(lane);
+    o[3] = matched<unsigned long long>(lane); o[4] = matched<float>(lane); o[5] = matched<double>(lane);
+    o[6] = __match_any_sync(0xffffffffu, lane < 8 ? 1ull << 40 : 0ull);
+    o[7] = __match_all_sync(0xffffffffu, 5.5f, &equal); o[8] = equal;
+    o[9] = __match_all_sync(0xffffffffu, lane / 31, &other); o[10] = other;
+    o[11] = __reduce_add_sync(0xffffffffu, lane - 20); o[12] = __reduce_add_sync(0xffffffffu, 0x90000000u + lane);
+    o[13] = __reduce_min_sync(0xffffffffu, lane - 20); o[14] = __reduce_min_sync(0xffffffffu, unsigned(lane - 20));
+    o[15] = __reduce_max_sync(0xffffffffu, lane - 20); o[16] = __reduce_max_sync(0xffffffffu, unsigned(lane - 20));
+    o[17] = __reduce_and_sync(0xffffffffu, ~(1u << lane / 2)); o[18] = __reduce_or_sync(0xffffffffu, 1u << lane / 2);
+    o[19] = __reduce_xor_sync(0xffffffffu, lane < 31 ? 1u << lane / 4 : 0u);
+    if (lane % 2) {
+        o[20] = __reduce_add_sync(0xaaaaaaaau, lane);
+        o[21] = __activemask();
+        __syncwarp(0xaaaaaaaau);
+        o[22] = __match_any_sync(0xaaaaaaaau, lane / 16);
+        o[23] = __ballot_sync(0xaaaaaaaau, lane > 10);
+    } else {
+        o[20] = __reduce_max_sync(0x55555555u, lane);
+        o[21] = __activemask();
+        o[22] = __any_sync(0x55555555u, lane == 7);
+        o[23] = __all_sync(0x55555555u, lane != 7);
+    }
+    __syncwarp();
+    o[24] = __activemask();
+    o[25] = __popc(__match_any_sync(0xffffffffu, lane < 2 ? -0.0f : 0.0f));
+}"""
+
+
+def test_matches_reductions_and_active_masks(device):
+    out = torch.full((32, 32), 0xABCDEF, dtype=torch.int32, device=device)
+    RawKernel(LANES, "lanes")((1,), (32,), (out,))
+    rows = out.cpu().numpy().view(np.uint32)
+    lanes = np.arange(32)
+    thirds = np.array([np.bitwise_or.reduce(1 << lanes[lanes % 3 == i % 3]) for i in lanes], dtype=np.uint32)
+    for column in range(6):
+        assert np.array_equal(rows[:, column], thirds), column
+    full, signed = 0xFFFFFFFF, lambda x: x % 2**32
+    assert np.array_equal(rows[:, 6], np.where(lanes < 8, 0xFF, 0xFFFFFF00).astype(np.uint32))
+    for column, value in {
+        7: full, 8: 1, 9: 0, 10: 0, 11: signed(sum(range(-20, 12))), 12: signed(32 * 0x90000000 + 496), 13: signed(-20),
+        14: 0, 15: 11, 16: full, 17: 0xFFFF0000, 18: 0xFFFF, 19: 0x80, 24: full,
+    }.items():  # fmt: skip
+        assert set(rows[:, column]) == {value}, column
+    odd, even = rows[1::2], rows[::2]
+    assert set(odd[:, 20]) == {256} and set(even[:, 20]) == {30}
+    assert set(odd[:, 21]) == {0xAAAAAAAA} and set(even[:, 21]) == {0x55555555}
+    assert odd[:, 22].tolist() == [0xAAAA] * 8 + [0xAAAA0000] * 8 and set(even[:, 22]) == {0}
+    assert set(odd[:, 23]) == {0xAAAAA800} and set(even[:, 23]) == {1}
+    assert rows[:, 25].tolist() == [2, 2] + [30] * 30  # bits are compared: -0 is not 0
+
+
+MOVES = r"""
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+template <class T> __device__ T at(int lane) { return T(lane * 3 + 1); }
+template <> __device__ long long at(int lane) { return (5ll << 40) - lane; }
+template <> __device__ unsigned long long at(int lane) { return ~0ull - lane; }
+template <> __device__ long at(int lane) { return -(7l << 40) - lane; }
+template <> __device__ unsigned long at(int lane) { return (9ul << 60) + lane; }
+template <> __device__ double at(int lane) { return lane + 0.1; }
+template <> __device__ half at(int lane) { return __float2half(lane + 0.5f); }
+template <> __device__ half2 at(int lane) { return __floats2half2_rn(lane, -lane); }
+template <> __device__ __nv_bfloat16 at(int lane) { return __float2bfloat16(lane * 2.0f); }
+template <> __device__ __nv_bfloat162 at(int lane) { return __floats2bfloat162_rn(lane, -lane); }
+template <class T> __global__ void moves(T* moved, T* expected) {
+    int lane = threadIdx.x;
+    T v = at<T>(lane);
+    moved[lane] = __shfl_sync(0xffffffffu, v, lane + 5, 16);
+    moved[lane + 32] = __shfl_up_sync(0xffffffffu, v, 3, 8);
+    moved[lane + 64] = __shfl_down_sync(0xffffffffu, v, 7);
+    moved[lane + 96] = __shfl_xor_sync(0xffffffffu, v, 9);
+    expected[lane] = at<T>(lane / 16 * 16 + (lane + 5) % 16);
+    expected[lane + 32] = at<T>(lane % 8 < 3 ? lane : lane - 3);
+    expected[lane + 64] = at<T>(lane < 25 ? lane + 7 : lane);
+    expected[lane + 96] = at<T>(lane ^ 9);
+}"""
+MOVED = [
+    "int",
+    "unsigned int",
+    "long",
+    "unsigned long",
+    "long long",
+    "unsigned long long",
+    "float",
+    "double",
+    "half",
+    "half2",
+    "__nv_bfloat16",
+    "__nv_bfloat162",
+]
+MOVERS = RawModule(code=MOVES, name_expressions=[f"moves<{t}>" for t in MOVED])
+
+
+@pytest.mark.parametrize("c_type", MOVED)
+def test_every_shuffle_moves_every_type(device, c_type):
+    moved, expected = torch.full((2, 1024), 0x7B, dtype=torch.uint8, device=device)
+    MOVERS.get_function(f"moves<{c_type}>")((1,), (32,), (moved, expected))
+    assert torch.equal(moved, expected)
+    assert len(moved[moved != 0x7B]) > 128
+
+
+WAITS = r"""
+__global__ void volatile_flag(int* flag, int* out) {
+    if (threadIdx.x == 0) { while (*(volatile int*)flag == 0) ; __threadfence(); out[0] = *(volatile int*)&out[1] + 1; }
+    else if (threadIdx.x == 40) { *(volatile int*)&out[1] = 41; __threadfence(); *(volatile int*)flag = 1; }
+}
+__global__ void atomic_flag(int* flag, int* out) {
+    if (threadIdx.x == 0) { while (atomicAdd(flag, 0) == 0) ; __threadfence(); out[0] = atomicAdd(&out[1], 0) + 1; }
+    else if (threadIdx.x == 40) { out[1] = 41; __threadfence(); atomicExch(flag, 1); }
+}
+__global__ void sleeping(int* flag, int* out) {
+    if (threadIdx.x == 0) { while (atomicCAS(flag, 1, 2) != 1) __nanosleep(100); __threadfence_block(); out[0] = 42; }
+    else if (threadIdx.x == 40) { __threadfence_system(); atomicExch_system(flag, 1); }
+}
+// Locks and unlocks among the threads of many blocks.
+__global__ void locked(int* lock, int* out) {
+    if (threadIdx.x % 32 == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) ;
+        __threadfence();
+        *(volatile int*)out = *(volatile int*)out + 1;
+        __threadfence();
+        atomicExch(lock, 0);
+    }
+}
+// Each block adds to what the block before it has left: blocks start in order, so none waits for one that cannot start.
+__global__ void chained(int* left, int* out) {
+    if (threadIdx.x == 0) {
+        while (atomicAdd(left, 0) != int(blockIdx.x)) ;
+        __threadfence();
+        out[0] = *(volatile int*)out * 3 % 10007 + int(blockIdx.x);
+        __threadfence();
+        atomicAdd(left, 1);
+    }
+}"""
+
+
+@pytest.mark.parametrize("name, blocks", [("volatile_flag", 1), ("atomic_flag", 1), ("sleeping", 1)])
+def test_a_thread_waits_for_another_of_its_block(device, name, blocks):
+    flag, out = torch.zeros(1, dtype=torch.int32, device=device), torch.zeros(2, dtype=torch.int32, device=device)
+    RawKernel(WAITS, name)((blocks,), (64,), (flag, out))
+    assert out[0].item() == 42
+
+
+@pytest.mark.parametrize("os_threads", ["1", "2", "5"])
+def test_blocks_wait_for_each_other(device, monkeypatch, os_threads):
+    monkeypatch.setenv("KERNELS_CPU_THREADS", os_threads)
+    lock, out = torch.zeros(2, 1, dtype=torch.int32, device=device)
+    RawKernel(WAITS, "locked")((60,), (128,), (lock, out))
+    assert (lock.item(), out.item()) == (0, 240)
+    left, out = torch.zeros(2, 1, dtype=torch.int32, device=device)
+    RawKernel(WAITS, "chained")((100,), (64,), (left, out))
+    expected = 0
+    for block in range(100):
+        expected = expected * 3 % 10007 + block
+    assert (left.item(), out.item()) == (100, expected)
+
+
+def test_the_last_block_sums_what_the_others_left(device):
+    code = r"""
+    __device__ unsigned arrived;
+    __global__ void total(const float* x, float* part, float* out, int n) {
+        __shared__ float s[128]; __shared__ bool last;
+        float sum = 0;
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];
+        for (int round = 0; round < 2; ++round) {
+            s[threadIdx.x] = sum;
+            __syncthreads();
+            for (int half = 64; half; half /= 2) {
+                if (threadIdx.x < half) s[threadIdx.x] += s[threadIdx.x + half];
+                __syncthreads();
+            }
+            if (round) break;
+            if (threadIdx.x == 0) {
+                part[blockIdx.x] = s[0];
+                __threadfence();
+                last = atomicInc(&arrived, gridDim.x - 1) == gridDim.x - 1;
+            }
+            __syncthreads();
+            if (!last) return;
+            sum = threadIdx.x < gridDim.x ? ((volatile float*)part)[threadIdx.x] : 0.0f;
+        }
+        if (threadIdx.x == 0) *out = s[0];
+    }"""
+    kernel, x = RawKernel(code, "total"), torch.randint(-9, 9, (50_000,), device=device).float()
+    for blocks in (1, 77, 128, 77):  # the counter is back at 0 after each
+        part, out = torch.empty(128, device=device), torch.empty(1, device=device)
+        kernel((blocks,), (128,), (x, part, out, len(x)))
+        assert out.item() == x.sum().item()
+
+
+@pytest.mark.parametrize(
+    "code, names",
+    [(BARRIERS, ["barriers"]), (LANES, ["lanes"]), (MOVES, [f"moves<{t}>" for t in MOVED]), (WAITS, ["chained"])],
+    ids=["barriers", "lanes", "moves", "waits"],
+)
+def test_nvrtc(nvrtc, code, names):
+    nvrtc(code, (), names)
+
+
+def error_of(body, block=(64,), grid=(2,), before="", **options):
+    kernel = RawKernel(f"__global__ void k(int* x) {{\n{body}\n}}\n{before}", "k", **options)
+    with pytest.raises(LaunchError) as error:
+        kernel(grid, block, (torch.zeros(4096, dtype=torch.int32),))
+    return str(error.value)
+
+
+def test_a_counting_barrier_that_some_do_not_reach():
+    message = error_of("if (threadIdx.x != 9)\n x[0] = __syncthreads_count(1);")
+    assert "63 threads wait in __syncthreads_count on line 3 of k.cu; 1 thread has finished" in message
+
+
+def test_barriers_of_two_kinds_on_one_line_are_not_one():
+    message = error_of("if (threadIdx.x < 32) __syncthreads(); else x[0] = __syncthreads_or(1);")
+    assert "32 threads wait in __syncthreads on line 2" in message
+    assert "32 threads wait in __syncthreads_or on line 2" in message
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["x[0] = __match_any_sync(FULL, 1)", "x[0] = __reduce_add_sync(FULL, 1)", "x[0] = __match_all_sync(FULL, 1, x)"],
+)
+def test_lanes_that_wait_elsewhere(call):
+    name = call.split(" = ")[1].split("(")[0]
+    message = error_of(f"if (threadIdx.x % 32 < 5)\n __syncwarp();\nelse\n {call};".replace("FULL", "0xffffffffu"))
+    assert "deadlock, in block (0, 0, 0) of 64 threads" in message
+    assert "10 threads wait in __syncwarp on line 3 of k.cu" in message
+    assert f"54 threads wait in {name} on line 5" in message
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (
+            "while (atomicAdd(x, 0) == 0) ;",
+            "64 threads read memory that stays as it is, in atomicAdd on line 2 of k.cu",
+        ),
+        ("if (threadIdx.x == 3) while (atomicCAS(x, 1, 2) != 1) ;\n__syncthreads();", "1 thread reads .* on line 2 .*"),
+        ("while (*(volatile int*)x == 0) ;", "64 threads read memory that stays as it is, in a loop"),
+        ("while (1) __nanosleep(10);", "in __nanosleep on line 2"),
+        ("if (blockIdx.x == 0) { x[1] = 1; return; }\nwhile (atomicAdd(x, 0) == 0) ;", r"block \(1, 0, 0\)"),
+    ],
+)
+@pytest.mark.parametrize("os_threads", ["1", "3"])
+def test_a_wait_without_end_ends(monkeypatch, body, words, os_threads):
+    import re
+
+    monkeypatch.setenv("KERNELS_CPU_PATIENCE", "0.3")
+    monkeypatch.setenv("KERNELS_CPU_THREADS", os_threads)
+    start = time.monotonic()
+    message = error_of(body)
+    assert time.monotonic() - start < 60
+    assert "a wait without end, in block" in message
+    assert re.search(words, message), message
+
+
+def test_waiting_for_a_long_computation_is_no_wait_without_end(monkeypatch):
+    monkeypatch.setenv("KERNELS_CPU_PATIENCE", "0.05")
+    monkeypatch.setenv("KERNELS_CPU_THREADS", "2")
+    code = r"""__global__ void k(int* x, int n) {
+        if (blockIdx.x == 0) {
+            unsigned v = 1;
+            for (int i = 0; i < n; ++i) v = v * 1664525u + 1013904223u;
+            x[1] = int(v);
+            atomicExch(x, 1);
+        } else {
+            while (atomicAdd(x, 0) == 0) ;
+            x[2] = 5;
+        }
+    }"""
+    x = torch.zeros(3, dtype=torch.int32)
+    RawKernel(code, "k")((2,), (1,), (x, 500_000_000))
+    assert x[0] == 1 and x[2] == 5
+
+
+def test_a_patience_that_is_none(monkeypatch):
+    monkeypatch.setenv("KERNELS_CPU_PATIENCE", "long")
+    with pytest.raises(ValueError, match="KERNELS_CPU_PATIENCE must be a number of seconds, got 'long'"):
+        RawKernel(BARRIERS, "barriers")((1,), (1,), (torch.zeros(1, dtype=torch.int32), 1))
