@@ -8,6 +8,7 @@ import pytest
 from corpus.case import FOLDER
 
 from kernels.cuda import RawModule
+from kernels.cuda.order import current_seed
 
 CASES = [
     case
@@ -22,7 +23,8 @@ for case in CASES:
 
 
 @functools.cache
-def module(file, options):
+def module(file, options, seed):
+    # `seed`: every order has a module of its own, whose variables start afresh.
     path = FOLDER / file
     waits_for_the_grid = "this_grid()" in path.read_text()
     return RawModule(
@@ -37,7 +39,7 @@ def module(file, options):
 def test_a_kernel_equals_its_reference(case, device):
     arguments = case.arguments()
     expected = case.expected(arguments)
-    after = case.run(module(case.file, case.options), arguments, device)
+    after = case.run(module(case.file, case.options, current_seed()), arguments, device)
     wrong = {name: case.errors(after[name], want) for name, want in expected.items()}
     assert not any(wrong.values()), f"elements beyond the tolerance: {wrong}"
 

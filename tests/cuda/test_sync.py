@@ -131,11 +131,8 @@ def test_every_shuffle_moves_every_type(device, c_type):
     assert len(moved[moved != 0x7B]) > 128
 
 
-WAITS = r"""
-__global__ void volatile_flag(int* flag, int* out) {
-    if (threadIdx.x == 0) { while (*(volatile int*)flag == 0) ; __threadfence(); out[0] = *(volatile int*)&out[1] + 1; }
-    else if (threadIdx.x == 40) { *(volatile int*)&out[1] = 41; __threadfence(); *(volatile int*)flag = 1; }
-}
+# A text that reads volatile memory is compiled with a call on every branch; the others wait in atomics alone.
+ATOMIC_WAITS = r"""
 __global__ void atomic_flag(int* flag, int* out) {
     if (threadIdx.x == 0) { while (atomicAdd(flag, 0) == 0) ; __threadfence(); out[0] = atomicAdd(&out[1], 0) + 1; }
     else if (threadIdx.x == 40) { out[1] = 41; __threadfence(); atomicExch(flag, 1); }
@@ -143,6 +140,11 @@ __global__ void atomic_flag(int* flag, int* out) {
 __global__ void sleeping(int* flag, int* out) {
     if (threadIdx.x == 0) { while (atomicCAS(flag, 1, 2) != 1) __nanosleep(100); __threadfence_block(); out[0] = 42; }
     else if (threadIdx.x == 40) { __threadfence_system(); atomicExch_system(flag, 1); }
+}"""
+WAITS = r"""
+__global__ void volatile_flag(int* flag, int* out) {
+    if (threadIdx.x == 0) { while (*(volatile int*)flag == 0) ; __threadfence(); out[0] = *(volatile int*)&out[1] + 1; }
+    else if (threadIdx.x == 40) { *(volatile int*)&out[1] = 41; __threadfence(); *(volatile int*)flag = 1; }
 }
 // Locks and unlocks among the threads of many blocks.
 __global__ void locked(int* lock, int* out) {
@@ -166,10 +168,12 @@ __global__ void chained(int* left, int* out) {
 }"""
 
 
-@pytest.mark.parametrize("name, blocks", [("volatile_flag", 1), ("atomic_flag", 1), ("sleeping", 1)])
-def test_a_thread_waits_for_another_of_its_block(device, name, blocks):
+@pytest.mark.parametrize(
+    "code, name", [(WAITS, "volatile_flag"), (ATOMIC_WAITS, "atomic_flag"), (ATOMIC_WAITS, "sleeping")]
+)
+def test_a_thread_waits_for_another_of_its_block(device, code, name):
     flag, out = torch.zeros(1, dtype=torch.int32, device=device), torch.zeros(2, dtype=torch.int32, device=device)
-    RawKernel(WAITS, name)((blocks,), (64,), (flag, out))
+    RawKernel(code, name)((1,), (64,), (flag, out))
     assert out[0].item() == 42
 
 
@@ -222,8 +226,14 @@ def test_the_last_block_sums_what_the_others_left(device):
 
 @pytest.mark.parametrize(
     "code, names",
-    [(BARRIERS, ["barriers"]), (LANES, ["lanes"]), (MOVES, [f"moves<{t}>" for t in MOVED]), (WAITS, ["chained"])],
-    ids=["barriers", "lanes", "moves", "waits"],
+    [
+        (BARRIERS, ["barriers"]),
+        (LANES, ["lanes"]),
+        (MOVES, [f"moves<{t}>" for t in MOVED]),
+        (WAITS, ["chained"]),
+        (ATOMIC_WAITS, ["sleeping"]),
+    ],
+    ids=["barriers", "lanes", "moves", "waits", "atomic_waits"],
 )
 def test_nvrtc(nvrtc, code, names):
     nvrtc(code, (), names)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import os
 import re
+import struct
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -39,20 +39,8 @@ class _Kernel(ctypes.Structure):
     ]
 
 
-class _Settings(ctypes.Structure):
-    """`kernels::Settings` of runtime/launch.h."""
-
-    _fields_ = [
-        ("grid", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
-        ("os_threads", ctypes.c_uint32),
-        ("resident", ctypes.c_uint32),
-        ("dynamic_shared_bytes", ctypes.c_uint32),
-        ("cooperative", ctypes.c_uint32),
-        ("ordered", ctypes.c_uint32),
-        ("seed", ctypes.c_uint64),
-        ("patience", ctypes.c_double),
-    ]
+# `kernels::Settings` of runtime/launch.h.
+_SETTINGS = struct.Struct("@11IQd")
 
 
 class Function:
@@ -84,7 +72,7 @@ class Function:
 
         A block has 256 KiB of dynamic shared memory whatever `shared_mem` says.
         """
-        blocks, threads = math.prod(grid), math.prod(block)
+        blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
         resident = _resident_blocks(threads, self.static_shared_bytes + shared_mem)
         if cooperative and blocks > resident:
             return (
@@ -93,18 +81,18 @@ class Function:
                 "as many, and let each block do more"
             )
         seed = current_seed()
-        settings = _Settings(
-            grid=(*grid,),
-            block=(*block,),
-            os_threads=_os_threads() if seed is None else 1,
-            resident=resident,
-            dynamic_shared_bytes=shared_mem,
-            cooperative=cooperative,
-            ordered=seed is not None,
-            seed=seed or 0,
-            patience=_patience(),
+        settings = _SETTINGS.pack(
+            *grid,
+            *block,
+            _os_threads() if seed is None else 1,
+            resident,
+            shared_mem,
+            cooperative,
+            seed is not None,
+            seed or 0,
+            _patience(os.environ.get("KERNELS_CPU_PATIENCE") or "10"),
         )
-        error = _launcher()(ctypes.byref(self._kernel), ctypes.byref(settings), b"".join(packed))
+        error = _launcher()(ctypes.byref(self._kernel), settings, b"".join(packed))
         if self._prints:
             _write_printed()
         return error and error.decode(errors="replace")
@@ -184,7 +172,7 @@ def _launcher() -> Callable[..., bytes | None]:
     """`kernels_launch` of runtime/launch.cpp."""
     # Global, because kernels that read volatile memory call it by name.
     launch = ctypes.CDLL(str(build.runtime_library()), ctypes.RTLD_GLOBAL).kernels_launch
-    launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p]
+    launch.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
     launch.restype = ctypes.c_char_p
     return launch
 
@@ -200,6 +188,7 @@ def _write_printed() -> None:
         sys.stdout.flush()
 
 
+@functools.lru_cache
 def _resident_blocks(threads: int, shared_bytes: int) -> int:
     """How many blocks an H200 holds at once, as far as threads and shared memory go: on each of its 132 multiprocessors
     32 blocks, 64 warps and 228 KiB, of which a block takes 1 KiB beside its own (CUDA C++ Programming Guide, "Compute
@@ -207,8 +196,8 @@ def _resident_blocks(threads: int, shared_bytes: int) -> int:
     return 132 * min(32, 64 // -(-threads // 32), (228 << 10) // (shared_bytes + 1024))
 
 
-def _patience() -> float:
-    wanted = os.environ.get("KERNELS_CPU_PATIENCE") or "10"
+@functools.lru_cache
+def _patience(wanted: str) -> float:
     try:
         seconds = float(wanted)
     except ValueError:

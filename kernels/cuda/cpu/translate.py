@@ -24,6 +24,7 @@ _SKIP = r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\
 _TOKENS = re.compile(
     rf"""(?P<skip>{_SKIP})
       |(?P<dynamic>\bextern\b(?=[^;{{}}"]*\b__shared__\b)[^;{{}}"]*\[\s*\]\s*;)
+      |(?P<aligned>(?:\bstatic\s+)?\b__shared__\s+(?P<alignas>alignas\s*\((?:[^()]|\([^()]*\))*\)))
       |(?P<shared>\bstatic\s+__shared__\b)
       |(?P<kernel>\bstatic\s+__global__\b|\b__global__\s+static\b)
       |(?P<noinline>(?<!\()\b__noinline__\b)
@@ -33,7 +34,7 @@ _TOKENS = re.compile(
       |(?P<refused>{"|".join(_REFUSED)})""",
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
-_KINDS = ("skip", "dynamic", "shared", "kernel", "noinline", "unroll", "header", "library", "refused")
+_KINDS = ("skip", "dynamic", "aligned", "shared", "kernel", "noinline", "unroll", "header", "library", "refused")
 _BRACKETS = re.compile(rf"(?:{_SKIP})|[(){{;]", re.DOTALL)
 _BOUNDS = re.compile(rf"(?P<skip>{_SKIP})|\b__launch_bounds__\s*(?=\()", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -53,6 +54,8 @@ def _rewrite(match: re.Match[str]) -> str:
     kind = next(name for name in _KINDS if match[name])
     if kind == "dynamic":
         return _dynamic_shared(text) + lines
+    if kind == "aligned":  # C++ wants alignas before the rest of a declaration, CUDA's compilers do not mind
+        return f"{match['alignas']} __shared__{lines}"
     if kind == "shared":
         return "__shared__" + lines
     if kind == "kernel":

@@ -100,7 +100,7 @@ Fiber* Block::successor() {
     }
     if (thread->order) std::swap(ready[ready_first], ready[(ready_first + random.below(ready_count)) % thread->count]);
     const uint32_t next = ready[ready_first];
-    ready_first = (ready_first + 1) % thread->count;
+    if (++ready_first == thread->count) ready_first = 0;
     --ready_count;
     waiting[next].where = Waiting::nowhere;
     return waiting[next].fiber;
@@ -191,80 +191,6 @@ void Block::fail_bound(uint32_t bound) {
     fail("block is (" + std::to_string(block[0]) + ", " + std::to_string(block[1]) + ", " + std::to_string(block[2]) +
          "): " + std::to_string(thread->count) + " threads, but this kernel can have " + std::to_string(bound) +
          " a block, by its __launch_bounds__");
-}
-
-static bool differ(Site a, Site b) { return a.line != b.line || (a.file != b.file && strcmp(a.file, b.file) != 0); }
-
-uint32_t Block::barrier(Barrier kind, uint32_t value, Site site) {
-    const uint32_t number = thread->running;
-    Waiting& me = waiting[number];
-    if (kind == Barrier::grid && !thread->cooperative)
-        fail(describe(site) + " needs a launch whose blocks are all resident together: " +
-             "RawKernel(…, enable_cooperative_groups=True)");
-    if (barrier_count++ == 0) {
-        barrier_kind = kind;
-        barrier_site = site;
-        barriers_differ = false;
-    } else if (kind != barrier_kind || differ(site, barrier_site)) {
-        barriers_differ = true;
-    }
-    me.lane.site = site;
-    me.result = value;
-    if (barrier_count < thread->count) {
-        wait(Waiting::at_barrier);
-        return uint32_t(me.result);
-    }
-
-    me.where = Waiting::at_barrier;
-    ++waiting_count;
-    if (barriers_differ) fail(explain());
-    if (kind == Barrier::grid) {
-        state = at_grid_barrier;
-        suspend(true);
-        return 0;
-    }
-    release_barrier();
-    if (thread->order && launch->blocks > 1 && random.below(8) == 0) {
-        state = parked;
-        suspend(true);
-    } else if (thread->order) {
-        suspend(false);
-    } else {
-        // The running thread, queued last, goes on at once.
-        --ready_count;
-    }
-    return uint32_t(me.result);
-}
-
-// Every thread is at the barrier: each receives the result, and may go on.
-void Block::release_barrier() {
-    barrier_count = 0;
-    uint32_t count = 0;
-    if (barrier_kind != Barrier::sync)
-        for (uint32_t number = 0; number < thread->count; ++number) count += waiting[number].result != 0;
-    if (barrier_kind == Barrier::all) count = count == thread->count;
-    if (barrier_kind == Barrier::any) count = count != 0;
-    for (uint32_t number = 0; number < thread->count; ++number) {
-        waiting[number].result = count;
-        if (number != thread->running) make_ready(number);
-    }
-    make_ready(thread->running);
-}
-
-void Block::pass_grid_barrier() { release_barrier(); }
-
-void Block::tile_barrier(uint32_t first, uint32_t count, Site site) {
-    count = first + count > thread->count ? thread->count - first : count;
-    size_t index = 0;
-    while (index < tiles.size() && (tiles[index].first != first || tiles[index].count != count)) ++index;
-    if (index == tiles.size()) tiles.push_back({first, count, 0});
-    waiting[thread->running].lane.site = site;
-    if (++tiles[index].arrived < count) return wait(Waiting::at_tile);
-
-    tiles[index] = tiles.back();
-    tiles.pop_back();
-    for (uint32_t number = first; number < first + count; ++number)
-        if (number != thread->running) make_ready(number);
 }
 
 }  // namespace kernels
