@@ -43,7 +43,9 @@ _WAITS = re.compile(
     r"(?<!asm )(?<!asm__ )\bvolatile\b(?!\s*\()|\bcuda::(?:std::)?(?:atomic|counting_sem|binary_sem|latch)"
 )
 # A loop that waits for such memory calls nothing of ours, so that every branch is made to call (runtime/worker.cpp).
-_WAITS = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b(?!\s*\()|\bcuda::(?:std::)?(?:atomic|counting_sem|binary_sem|latch)")
+_WAITS = re.compile(
+    r"(?<!asm )(?<!asm__ )\bvolatile\b(?!\s*\()|\bcuda::(?:std::)?(?:atomic|counting_sem|binary_sem|latch)"
+)
 _FOR_NVRTC = re.compile(
     r"-(arch|lineinfo|G|default-device|-?(gpu-architecture|use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregcount|"
     r"generate-line-info|device-debug|extra-device-vectorization|restrict|extended-lambda|expt-relaxed-constexpr))"

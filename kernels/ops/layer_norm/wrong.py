@@ -150,6 +150,8 @@ add(1, "strides-ignored", "reads memory as if x were contiguous", strides_ignore
 add(1, "last-row-unwritten", "never writes the last row", last_row_unwritten)
 add(1, "nan-hidden", "replaces NaN and infinities", nan_hidden)
 add(4, "masked-lanes", "adds the squares of the masked lanes, which hold -mean", right_gradient(masked_lanes))
+
+
 def needs_order(case, machine):
     """A race may go well on a GPU for years; on a CPU the check chooses the order of threads."""
     return "its race need not show on a GPU" if machine.device == "cuda" else needs_compiler(case, machine)
