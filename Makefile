@@ -46,7 +46,7 @@ book: $(SETUP)
 	@echo 'Or open _build/html/index.html; search needs the server.'
 
 lab: $(SETUP)
-	$(PY) -m jupyterlab --ip=$(IP) --LabApp.news_url=None book/machine/tour.ipynb
+	$(PY) -m jupyterlab --ip=$(IP) --LabApp.app_settings_dir=book/lab_settings --LabApp.default_url=/lab/tree/book/machine/tour.ipynb $(LAB)
 
 test: $(SETUP)
 	$(PY) -m ruff check .

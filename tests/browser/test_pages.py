@@ -70,12 +70,16 @@ def test_frame_controls_move_the_figure(visit, book, page):
     for figure in visited.page.locator("figure.plotly-figure", has=visited.page.locator(".frames")).all():
         traces = figure.locator(".cartesianlayer").first
 
-        def shows(act, traces=traces):
+        def drawn(traces=traces):
+            # A moved axis leaves a scale of one behind, which shows nothing.
+            return traces.inner_html().replace("scale(1,1)", "")
+
+        def shows(act, drawn=drawn):
             act()
             visited.settle()
-            return traces.inner_html()
+            return drawn()
 
-        first = traces.inner_html()
+        first = drawn()
         slider = figure.get_by_label("Step", exact=True)
         second = shows(figure.get_by_label("Next step").click)
         assert second != first
