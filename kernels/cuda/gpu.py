@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +12,12 @@ import torch
 from cuda.bindings import driver
 
 from kernels.cuda.cpu import elf
+from kernels.cuda.cpu.build import cuda_headers
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
 
 # What CuPy takes for a parameter of so many bytes; a struct of another size goes as raw bytes.
+_SAME: Counter[tuple] = Counter()
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -82,6 +85,14 @@ def load(source: Source, device: torch.device) -> dict[str, Function]:
     options = source.options
     if not any(option.lstrip("-").startswith("std=") for option in options):
         options = (*options, "-std=c++17")
+    if "mma.h" in source.code:
+        # It includes a header that the packages CuPy takes its own from need not have.
+        options = (*options, *(f"-I{folder}" for folder in cuda_headers()))
+    # CuPy gives modules of the same text one set of device variables; each of ours has its own, as on a CPU.
+    same = (source.code, options, source.names, device)
+    _SAME[same] += 1
+    if _SAME[same] > 1:
+        options = (*options, f"-DKERNELS_MODULE={_SAME[same]}")
     with torch.cuda.device(device):
         torch.cuda.current_stream()  # torch makes the context
         module = cupy.RawModule(code=source.for_nvrtc, options=options, name_expressions=source.names)
