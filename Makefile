@@ -60,8 +60,8 @@ test-more: $(SETUP)
 test-gpu: $(SETUP)
 	$(PY) -m kernels check --device cuda
 	$(PY) -m kernels check --device cuda --wrong
-	$(PY) -m pytest tests
 	$(NBVAL) $(NOTEBOOKS)
+	$(PY) -m pytest tests
 
 references: $(SETUP)
 	$(PY) book/references.py $(NOTEBOOKS)
