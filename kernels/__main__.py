@@ -93,6 +93,8 @@ def bench(
     `bench cuda-cpu` times CUDA C on this CPU against Triton's interpreter and plain C++ loops instead.
     """
     if ops == ["cuda-cpu"]:
+        if device == "cuda" or json_path is not None:
+            raise typer.BadParameter("bench cuda-cpu times this CPU and records nothing: leave out --device and --json")
         from kernels.measure import cuda_cpu
 
         loops = cuda_cpu.Loops()

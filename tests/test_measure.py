@@ -1,6 +1,7 @@
 """Measuring: each kind of verdict is fed doctored times and seen to fail."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -10,7 +11,7 @@ import kernels
 from kernels import measure
 from kernels.measure.compare import Comparison, Row
 from kernels.measure.race import Race
-from kernels.measure.results import Results, file_name, stored
+from kernels.measure.results import FOLDER, Results, file_name, stored
 from kernels.measure.timing import Spread, spread, time_together
 from kernels.operation import Variant
 
@@ -202,6 +203,16 @@ def test_a_results_file_is_plain_data(tmp_path):
     assert data["rows"][0]["median_ms"] == 1.2346
     assert Results(**data).find(contestant="fast", shape=[8192, 32768])["dtype"] == "bfloat16"
     assert Results(**data).find(contestant="slow") is None
+
+
+def test_the_figure_of_the_readme_shows_the_stored_numbers():
+    from kernels.measure.ladder import GPU, SHAPE, ladder
+
+    drawn = re.findall(r">([^<>]+)</text>", (FOLDER.parent / "ladder.svg").read_text())
+    (bars,) = ladder(stored(GPU), "layer_norm", SHAPE).data
+    assert len(bars.text) >= 9
+    for text in (*bars.text, *bars.y):
+        assert text in drawn, "python -m kernels.measure.ladder book/ladder.svg draws it anew"
 
 
 def test_there_are_no_results_of_an_unknown_gpu():

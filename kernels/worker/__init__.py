@@ -2,7 +2,7 @@
 
     loss = worker.run(module.train_step, x, weight, seconds=5)
 
-The worker of a CPU is forked from a warm parent, which has imported torch and kernels: a call costs milliseconds, and each
+The worker of a CPU is forked from a warm parent, which has imported torch and kernels, so that no call pays for it, and each
 sees a fresh process. The worker of a GPU is kept from call to call, with a CUDA context of its own, and replaced when it
 dies or is stopped. Both start with the first call that needs them (seconds) and end with this process. Linux only.
 

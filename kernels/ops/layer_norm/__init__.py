@@ -95,18 +95,8 @@ def needs_compiler(case: Case, machine: Machine) -> str | None:
     return None if machine.compiler else "no C++ compiler: g++ or clang++ is needed"
 
 
-def needs_triton(case: Case, machine: Machine) -> str | None:
-    if machine.device == "cpu" and not machine.interpreting:
-        return "on CPU tensors Triton runs only in its interpreter (TRITON_INTERPRET=1), and here it is the compiler"
-    return None
-
-
 def needs_gpu(case: Case, machine: Machine) -> str | None:
     return "runs on a GPU only" if machine.device == "cpu" else None
-
-
-def needs_cupy(case: Case, machine: Machine) -> str | None:
-    return needs_compiler(case, machine) if machine.device == "cpu" else None
 
 
 OPERATION = Operation(
@@ -138,7 +128,7 @@ OPERATION = Operation(
             triton_forward.layer_norm,
             "one program a row, the row kept in registers",
             (HERE / "triton_forward.py",),
-            unsupported=needs_triton,
+            unsupported=triton_forward.unsupported,
         ),
         Variant(
             5,
@@ -146,7 +136,7 @@ OPERATION = Operation(
             cuda.layer_norm,
             "one block a row, sums by a tree in shared memory",
             (HERE / "layer_norm.cu", HERE / "cuda.py"),
-            unsupported=needs_cupy,
+            unsupported=cuda.unsupported,
         ),
     ),
     wrong=wrong.VARIANTS,

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 
 from kernels.cuda import Kernel, RawModule
+from kernels.machine import Machine
+from kernels.operation import Case
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
 from kernels.ops.layer_norm.registration import register
 
@@ -21,6 +23,12 @@ NAMES = {
 }
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
+
+
+def unsupported(case: Case, machine: Machine) -> str | None:
+    if machine.device == "cpu" and machine.compiler is None:
+        return "no C++ compiler: g++ or clang++ is needed"
+    return None
 
 
 def launch_parameters(N: int) -> int:

@@ -11,6 +11,8 @@ import torch
 import triton
 import triton.language as tl
 
+from kernels.machine import Machine
+from kernels.operation import Case
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
 from kernels.ops.layer_norm.registration import register
 from kernels.triton_launch import launch
@@ -68,6 +70,12 @@ def wide_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOC
         if bias_ptr is not None:
             y += tl.load(bias_ptr + columns, mask=inside, other=0.0).to(tl.float32)
         tl.store(y_ptr + columns, y, mask=inside)
+
+
+def unsupported(case: Case, machine: Machine) -> str | None:
+    if machine.device == "cpu" and not machine.interpreting:
+        return "on CPU tensors Triton runs only in its interpreter (TRITON_INTERPRET=1), and here it is the compiler"
+    return None
 
 
 def launch_parameters(N: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ import triton.language as tl
 
 from kernels.cuda import RawModule
 from kernels.operation import Variant
-from kernels.ops.layer_norm import cuda
+from kernels.ops.layer_norm import cuda, triton_forward
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
 from kernels.triton_launch import launch
 
@@ -133,10 +133,6 @@ def edited(old: str, new: str) -> Callable:
     return right_gradient(lambda *args: cuda.launch(kernels(), *args))
 
 
-def needs_compiler(case, machine):
-    return None if machine.device == "cuda" or machine.compiler else "no C++ compiler"
-
-
 add(1, "sample-variance", "divides by N - 1", sample_variance)
 add(1, "eps-outside-root", "adds eps to the root, not under it", eps_outside_root)
 add(1, "mean-of-squares", "subtracts the squared mean from the mean of squares, which cancels", mean_of_squares)
@@ -149,12 +145,18 @@ add(
 add(1, "strides-ignored", "reads memory as if x were contiguous", strides_ignored)
 add(1, "last-row-unwritten", "never writes the last row", last_row_unwritten)
 add(1, "nan-hidden", "replaces NaN and infinities", nan_hidden)
-add(4, "masked-lanes", "adds the squares of the masked lanes, which hold -mean", right_gradient(masked_lanes))
+add(
+    4,
+    "masked-lanes",
+    "adds the squares of the masked lanes, which hold -mean",
+    right_gradient(masked_lanes),
+    unsupported=triton_forward.unsupported,
+)
 
 
 def needs_order(case, machine):
     """A race may go well on a GPU for years; on a CPU the check chooses the order of threads."""
-    return "its race need not show on a GPU" if machine.device == "cuda" else needs_compiler(case, machine)
+    return "its race need not show on a GPU" if machine.device == "cuda" else cuda.unsupported(case, machine)
 
 
 for _name, _idea, _old, _new in (
@@ -168,7 +170,7 @@ for _name, _idea, _old, _new in (
     ),
     ("shifted-weight", "reads the weight of the next column", "weight[j]", "weight[(j + 1) % N]"),
 ):
-    add(5, _name, _idea, edited(_old, _new), unsupported=needs_compiler)
+    add(5, _name, _idea, edited(_old, _new), unsupported=cuda.unsupported)
 add(
     5,
     "race",
