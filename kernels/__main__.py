@@ -39,7 +39,7 @@ def list_operations() -> None:
     """List the operations and their variants."""
     table = Table("operation", "level", "variant", "idea")
     for name in kernels.operations():
-        for variant in kernels.operation(name).forward:
+        for variant in kernels.operation(name).variants:
             table.add_row(name, str(variant.level), variant.key, variant.idea)
     out.print(table)
 
@@ -61,7 +61,7 @@ def check(ops: Names = None, device: Device = None, wrong: bool = False) -> None
     where = _device(device)
     failed = False
     for op in _operations(ops):
-        variants = op.wrong if wrong else op.forward
+        variants = op.wrong if wrong else op.variants
         results = list(_progress(checking.check(op, variants, device=where), len(variants) * _cases(op), op.name))
         table = Table("variant", "right", "wrong", "skipped", "worst ratio", title=f"{op.name} on {where}")
         for variant in variants:
@@ -138,7 +138,8 @@ def _operations(names: list[str] | None) -> list[kernels.Operation]:
 
 
 def _known(op: str, variant: str) -> str:
-    known = [v.key for v in kernels.operation(op).forward] if op in kernels.operations() else []
+    record = kernels.operation(op) if op in kernels.operations() else None
+    known = [v.key for v in record.variants] if record else []
     if known and variant not in (*known, *kernels.LEVELS):
         raise typer.BadParameter(f"{op} has no variant {variant!r}; it has {', '.join(known)}")
     return variant

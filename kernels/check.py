@@ -53,11 +53,11 @@ def check(
     cases: Sequence[Case] | None = None,
     device: str = "cpu",
 ) -> Iterator[Result]:
-    """Check variants (all forward ones) on cases (edge and model ones); one result for each pair, as it is known."""
+    """Check variants (all, forward and backward) on cases (edge and model ones); one result for each pair, as it is known."""
     machine = here(device)
     for case in cases if cases is not None else (*op.cases["edge"], *op.cases["model"]):
         truth = None
-        for variant in variants if variants is not None else op.forward:
+        for variant in variants if variants is not None else op.variants:
             if reason := variant.unsupported(case, machine):
                 yield Result(op.name, variant.key, case, skipped=reason)
                 continue

@@ -122,6 +122,8 @@ class Operation:
         make_inputs: (case, device) → the inputs by name.
         gradients: names of the differentiable inputs.
         forward: variants with the public, differentiable signature; per level the last is the default.
+        backward: variants of the same signature whose forward is the default of their level and whose backward is a
+            rung of its own ladder; per level the last is what the default of `forward` uses.
         wrong: deliberately wrong variants, which the check must reject.
         peers: what it is timed against.
         cost: case → the least that must be moved and computed.
@@ -138,16 +140,22 @@ class Operation:
     peers: tuple[Peer, ...]
     cost: Callable[[Case], Cost]
     cases: Mapping[str, tuple[Case, ...]]
+    backward: tuple[Variant, ...] = ()
 
     def __getitem__(self, key: str) -> Variant:
         """The variant called "level/name", or the default rung of a level called by name."""
         if key in LEVELS:
             return self.default(key)
-        for variant in self.forward:
+        for variant in self.variants:
             if variant.key == key:
                 return variant
-        known = ", ".join(variant.key for variant in self.forward)
+        known = ", ".join(variant.key for variant in self.variants)
         raise KeyError(f"{self.name} has no variant {key!r}; it has {known}")
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Every rung: those of the forward ladders, then those of the backward ladders."""
+        return self.forward + self.backward
 
     def default(self, level: int | str) -> Variant:
         """The default rung of a level: the last of its ladder."""

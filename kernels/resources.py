@@ -50,7 +50,7 @@ def triton_kernels() -> Iterator[tuple[str, dict[str, int]]]:
     triton_launch.LAUNCHES = launches = []
     for name in kernels.operations():
         op = kernels.operation(name)
-        for variant in op.forward:
+        for variant in op.variants:
             if variant.level == 4:
                 for case in (*op.cases["edge"], *op.cases["model"], *op.cases["bench"]):
                     # Two rows will do: no launch parameter depends on how many there are.

@@ -11,12 +11,12 @@ from kernels.machine import here
 from kernels.operation import Case, Variant
 
 OPERATIONS = [kernels.operation(name) for name in kernels.operations()]
-FORWARD = [pytest.param(op, v, id=f"{op.name}-{v.key}") for op in OPERATIONS for v in op.forward]
+VARIANTS = [pytest.param(op, v, id=f"{op.name}-{v.key}") for op in OPERATIONS for v in op.variants]
 WRONG = [pytest.param(op, v, id=f"{op.name}-{v.key}") for op in OPERATIONS for v in op.wrong]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-@pytest.mark.parametrize(("op", "variant"), FORWARD)
+@pytest.mark.parametrize(("op", "variant"), VARIANTS)
 def test_every_variant_is_right(op, variant):
     results = list(check(op, (variant,), device=DEVICE))
     wrong = [f"{result.case}: {result.failure}" for result in results if result.failure]
