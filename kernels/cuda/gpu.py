@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import cupy
 import numpy as np
 import torch
 from cuda.bindings import driver
+from cupy_backends.cuda.api.driver import occupancyMaxActiveBlocksPerMultiprocessor
 
 from kernels.cuda.cpu import elf
 from kernels.cuda.cpu.build import cuda_headers
@@ -72,12 +74,26 @@ class Function:
     ) -> str | None:
         if shared_mem > self._raised:
             self._kernel.max_dynamic_shared_size_bytes = self._raised = shared_mem
+        if cooperative and (error := self._too_large(math.prod(grid), math.prod(block), shared_mem)):
+            return error
         stream = cupy.cuda.Stream.from_external(torch.cuda.current_stream())
         try:
             self._function(grid, block, values, shared_mem, stream, cooperative)
         except cupy.cuda.driver.CUDADriverError as error:
             return f"the launch failed: {error}"
         return None
+
+    def _too_large(self, blocks: int, threads: int, shared_mem: int) -> str | None:
+        """An error's text where a cooperative grid has more blocks than the GPU holds: CuPy would launch fewer, in silence."""
+        a_multiprocessor = occupancyMaxActiveBlocksPerMultiprocessor(self._function.ptr, threads, shared_mem)
+        resident = a_multiprocessor * torch.cuda.get_device_properties(self._device).multi_processor_count
+        if blocks <= resident:
+            return None
+        return (
+            f"the grid of {blocks:,} blocks is too large for a cooperative launch: all of them must be resident together, "
+            f"and this GPU holds {resident:,} of {threads:,} threads and their shared memory: launch at most {resident:,}, "
+            "each doing more"
+        )
 
 
 def load(source: Source, device: torch.device) -> dict[str, Function]:

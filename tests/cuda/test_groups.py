@@ -77,7 +77,7 @@ template <int N> __global__ void tile(int* out) {
     int* o = out + i * 20;
     o[0] = tile.thread_rank() + 100 * tile.num_threads() + 100000 * same.size();
     o[1] = tile.meta_group_rank() + 1000 * same.meta_group_size();
-    o[2] = tile.shfl(x, (tile.thread_rank() + 1) % N);
+    o[2] = tile.shfl(x, N > 32 ? N - 2 : (tile.thread_rank() + 1) % N);  // beyond a warp, one source for all
     o[3] = tile.any(x == 3) + 2 * tile.all(x < 31) + 4 * tile.all(x != 3);
     tile.sync();
     o[4] = cg::reduce(tile, x, cg::plus<int>());
@@ -120,7 +120,7 @@ def test_tiles(device, n):
     expected = {
         0: rank + 100 * n + 100000 * n,
         1: tile + 1000 * (threads // n),
-        2: at((rank + 1) % n),
+        2: at(n - 2 if n > 32 else (rank + 1) % n),
         3: each((rows == 3).any(1) + 2 + 4 * (rows != 3).all(1)),
         4: each(rows.sum(1)),
         5: each(rows.min(1) - 15 + 100 * rows.max(1)),
@@ -336,6 +336,12 @@ def test_a_tile_whose_threads_do_not_all_come(n):
     message = error_of(f"auto t = cg::tiled_partition<{n}>(cg::this_thread_block());\nif (threadIdx.x < 20) t.sync();"
                        "\nelse __syncthreads();", block=(64,))  # fmt: skip
     assert "20 threads wait in sync on line 7 of k.cu; 44 threads wait in __syncthreads on line 8" in message
+
+
+def test_a_shuffle_beyond_a_warp_from_different_ranks():
+    body = "auto t = cg::tiled_partition<64>(cg::this_thread_block());\nx[0] = t.shfl(1, t.thread_rank() ^ 1);"
+    message = error_of(body)
+    assert "its threads ask for different ranks, and a GPU hangs on line 7" in message
 
 
 def test_a_reduction_with_threads_that_have_finished():

@@ -44,11 +44,15 @@ class tile_of<N, false> : public thread_group {
 
     template <class T>
     T shfl(const T& value, int rank, KERNELS_SITE) const {
-        // Each thread asks for a rank of its own, so that the value of every thread must stay until all have read.
+        // All threads ask for the same rank: on a GPU only the warp of that thread waits for the others to come and read.
+        struct Offer { const T* value; unsigned rank; } offer = {&value, unsigned(rank) % N};
         T result = value;
-        kernels::self.offers[kernels::self.running] = const_cast<T*>(&value);
+        kernels::self.offers[kernels::self.running] = &offer;
         meet({file, line, "shfl"});
-        memcpy((void*)&result, kernels::self.offers[member(unsigned(rank) % N)], sizeof(T));
+        if (static_cast<Offer*>(kernels::self.offers[first])->rank != offer.rank)
+            kernels::fail("shfl in a tile of more than 32 threads", ": its threads ask for different ranks, and a GPU hangs",
+                          {file, line, "shfl"});
+        memcpy((void*)&result, static_cast<Offer*>(kernels::self.offers[member(offer.rank)])->value, sizeof(T));
         meet({file, line, "shfl"});
         return result;
     }
