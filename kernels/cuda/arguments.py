@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from kernels.cuda.parameters import Parameter, refuse_other_kind
+
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -22,8 +24,11 @@ def dimensions(value: Sequence[int], what: str) -> tuple[int, int, int]:
     limits = MAX_GRID if what == "grid" else MAX_BLOCK
     if not isinstance(value, (tuple, list)) or not 1 <= len(value) <= 3:
         raise TypeError(f"{what} must be a tuple of one to three integers, got {value!r}")
+    x, y, z = sizes = (*value, 1, 1)[:3]
+    if type(x) is type(y) is type(z) is int and 0 < x <= limits[0] and 0 < y <= limits[1] and 0 < z <= limits[2]:
+        return sizes
     try:
-        sizes = tuple(operator.index(size) for size in value) + (1,) * (3 - len(value))
+        sizes = tuple(operator.index(size) for size in sizes)
     except TypeError:
         raise TypeError(f"{what} must be a tuple of integers, got {value!r}") from None
     for axis, size, limit in zip("xyz", sizes, limits, strict=True):
@@ -90,11 +95,52 @@ def device_of(args: Sequence[Any]) -> torch.device:
     return device
 
 
-def pack(args: Sequence[Any], sizes: Sequence[int]) -> list[bytes]:
-    """The bytes of each argument, for parameters of the given `sizes` in bytes."""
-    if len(args) != len(sizes):
-        raise TypeError(f"the kernel takes {len(sizes)} arguments, got {len(args)}")
-    return [_pack_one(index, arg, size) for index, (arg, size) in enumerate(zip(args, sizes, strict=True))]
+class Layout:
+    """Where the arguments of a kernel go: `sizes` and `offsets` of its parameters in bytes, `declared` as in its text."""
+
+    def __init__(self, sizes: Sequence[int], offsets: Sequence[int], declared: Sequence[Parameter | None] = ()) -> None:
+        self.sizes, self.offsets = tuple(sizes), tuple(offsets)
+        # Else some of the text is for other machines.
+        self._declared = declared if len(declared) == len(sizes) else (None,) * len(sizes)
+        self._checked: dict[tuple[type, ...], tuple[struct.Struct, tuple[bool, ...]]] = {}
+
+    def pack(self, args: Sequence[Any]) -> bytes:
+        """The bytes of all arguments."""
+        kinds = tuple(map(type, args))
+        if checked := self._checked.get(kinds):
+            form, tensors = checked
+            try:
+                return form.pack(
+                    *(arg.data_ptr() if tensor else arg for arg, tensor in zip(args, tensors, strict=True))
+                )
+            except struct.error:
+                pass  # an int out of range of a signed parameter
+        if len(args) != len(self.sizes):
+            raise TypeError(f"the kernel takes {len(self.sizes)} arguments, got {len(args)}")
+        packed = b""
+        for index, (arg, size, offset) in enumerate(zip(args, self.sizes, self.offsets, strict=True)):
+            if parameter := self._declared[index]:
+                refuse_other_kind(index, arg, parameter, size)
+            packed = packed.ljust(offset, b"\0") + _pack_one(index, arg, size)
+        # All checks but the range of an int are of types: arguments of the same need them once.
+        codes = [_code(arg, size) for arg, size in zip(args, self.sizes, strict=True)]
+        if all(codes):
+            form, end = "<", 0
+            for code, size, offset in zip(codes, self.sizes, self.offsets, strict=True):
+                form, end = f"{form}{offset - end}x{code}", offset + size
+            self._checked[kinds] = struct.Struct(form), tuple(isinstance(arg, torch.Tensor) for arg in args)
+        return packed
+
+
+def _code(arg: Any, size: int) -> str | None:
+    """How `struct` packs what `_pack_one` has packed; None where it does not."""
+    if isinstance(arg, torch.Tensor):
+        return "Q"
+    if isinstance(arg, (float, np.floating)):
+        return {2: "e", 4: "f", 8: "d"}.get(size)
+    if type(arg) is int:
+        return {1: "b", 2: "h", 4: "i", 8: "q"}.get(size)
+    return None
 
 
 def _pack_one(index: int, arg: Any, size: int) -> bytes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import cupy
-import numpy as np
 import torch
 from cuda.bindings import driver
 from cupy_backends.cuda.api.driver import occupancyMaxActiveBlocksPerMultiprocessor
@@ -16,11 +17,9 @@ from cupy_backends.cuda.api.driver import occupancyMaxActiveBlocksPerMultiproces
 from kernels.cuda.cpu import elf
 from kernels.cuda.cpu.build import cuda_headers
 from kernels.cuda.errors import CompileError
-from kernels.cuda.source import Source
+from kernels.cuda.source import NVRTC_HEADERS, Source
 
-# What CuPy takes for a parameter of so many bytes; a struct of another size goes as raw bytes.
 _SAME: Counter[tuple] = Counter()
-_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class _Bytes:
@@ -37,8 +36,17 @@ class Function:
     def __init__(self, kernel: Any, device: torch.device) -> None:
         self._kernel = kernel
         self._function = kernel.kernel  # what a call of the RawKernel looks up every time
+        self._driver_function = driver.CUfunction(kernel.kernel.ptr)
         self._device = device
-        self.sizes = _parameter_sizes(kernel.kernel.ptr)
+        parameters = _parameters(kernel.kernel.ptr)
+        self.offsets = tuple(offset for offset, _ in parameters)
+        self.sizes = tuple(size for _, size in parameters)
+        # CuPy's own call of a kernel makes an object of every argument. Here they are written to where `_pointers` point.
+        self._values = (ctypes.c_char * (sum(parameters[-1]) if parameters else 1))()
+        base = ctypes.addressof(self._values)
+        self._each = (ctypes.c_void_p * max(len(parameters), 1))(*(base + offset for offset in self.offsets))
+        self._pointers = ctypes.addressof(self._each)
+        self._lock = threading.Lock()
         self.static_shared_bytes = kernel.shared_size_bytes
         self.max_shared_bytes = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
         self._max_threads = kernel.max_threads_per_block
@@ -54,7 +62,7 @@ class Function:
         return None
 
     def launch(
-        self, grid: Sequence[int], block: Sequence[int], packed: list[bytes], shared_mem: int, cooperative: bool
+        self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
     ) -> str | None:
         """Queues the kernel on torch's current stream of the device. An error's text, or None."""
         threads = block[0] * block[1] * block[2]
@@ -63,24 +71,28 @@ class Function:
                 f"block is {tuple(block)}: {threads:,} threads, but this kernel can have {self._max_threads:,} a block "
                 "on this GPU, by its registers or its __launch_bounds__"
             )
-        values = [np.frombuffer(value, _BITS.get(len(value), f"V{len(value)}"))[0] for value in packed]
         if torch.cuda.current_device() == self._device.index:
-            return self._launch(tuple(grid), tuple(block), values, shared_mem, cooperative)
+            return self._launch(grid, block, packed, shared_mem, cooperative)
         with torch.cuda.device(self._device):
-            return self._launch(tuple(grid), tuple(block), values, shared_mem, cooperative)
+            return self._launch(grid, block, packed, shared_mem, cooperative)
 
     def _launch(
-        self, grid: tuple[int, ...], block: tuple[int, ...], values: list[Any], shared_mem: int, cooperative: bool
+        self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
     ) -> str | None:
         if shared_mem > self._raised:
             self._kernel.max_dynamic_shared_size_bytes = self._raised = shared_mem
         if cooperative and (error := self._too_large(math.prod(grid), math.prod(block), shared_mem)):
             return error
-        stream = cupy.cuda.Stream.from_external(torch.cuda.current_stream())
-        try:
-            self._function(grid, block, values, shared_mem, stream, cooperative)
-        except cupy.cuda.driver.CUDADriverError as error:
-            return f"the launch failed: {error}"
+        # What torch.cuda.current_stream() wraps in an object, which costs more than the launch.
+        stream = torch._C._cuda_getCurrentRawStream(self._device.index)
+        launch = driver.cuLaunchCooperativeKernel if cooperative else driver.cuLaunchKernel
+        with self._lock:  # the driver copies the values before it returns
+            self._values[: len(packed)] = packed
+            more = () if cooperative else (0,)
+            (error,) = launch(self._driver_function, *grid, *block, shared_mem, stream, self._pointers, *more)
+        if error != driver.CUresult.CUDA_SUCCESS:
+            _, text = driver.cuGetErrorString(error)
+            return f"the launch failed: {error.name}: {text.decode()}"
         return None
 
     def _too_large(self, blocks: int, threads: int, shared_mem: int) -> str | None:
@@ -101,6 +113,7 @@ def load(source: Source, device: torch.device) -> dict[str, Function]:
     options = source.options
     if not any(option.lstrip("-").startswith("std=") for option in options):
         options = (*options, "-std=c++17")
+    options = (*options, f"-I{NVRTC_HEADERS}")
     if "mma.h" in source.code:
         # It includes a header that the packages CuPy takes its own from need not have.
         options = (*options, *(f"-I{folder}" for folder in cuda_headers()))
@@ -121,13 +134,13 @@ def load(source: Source, device: torch.device) -> dict[str, Function]:
             raise CompileError(f"{source.filename} compiles, but cannot be loaded: {error}") from None
 
 
-def _parameter_sizes(function: int) -> tuple[int, ...]:
-    """The size in bytes of each parameter of a CUfunction."""
-    sizes: list[int] = []
+def _parameters(function: int) -> list[tuple[int, int]]:
+    """Offset and size in bytes of each parameter of a CUfunction."""
+    parameters: list[tuple[int, int]] = []
     while True:
-        error, _, size = driver.cuFuncGetParamInfo(function, len(sizes))
+        error, offset, size = driver.cuFuncGetParamInfo(function, len(parameters))
         if error == driver.CUresult.CUDA_ERROR_INVALID_VALUE:  # there are no more
-            return tuple(sizes)
+            return parameters
         if error != driver.CUresult.CUDA_SUCCESS:
             raise RuntimeError(f"cuFuncGetParamInfo failed: {error.name}")
-        sizes.append(size)
+        parameters.append((offset, size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from kernels import worker
 from kernels.cuda import arguments
 from kernels.cuda.errors import LaunchError
 from kernels.cuda.kernel import Kernel
+from kernels.cuda.order import current_seed, order
 from kernels.worker.tensors import copy_storage
 
 
@@ -27,21 +29,31 @@ def isolated(
 
     The worker has copies of the tensors, as large as their storages, and what the kernel left in them is copied back when
     it has ended. When it fails, the tensors here are as they were. The kernel has ended when this returns, on a GPU too.
-    A CPU's worker is a new process for each launch: a kernel's `__device__` variables start afresh.
+    The worker has the `order` around this call. A CPU's worker is a new process for each launch: a kernel's `__device__`
+    variables start afresh.
 
     seconds: the longest that compiling and running may take. memory_bytes: the most memory that they may take.
 
     Raises what a launch raises, and:
         worker.TimeLimit: it did not end: an endless loop, a spin-wait for a block that does not run.
         worker.MemoryLimit: it took more memory.
-        worker.WorkerDied: it read or wrote memory that is not its own, or called exit().
+        worker.WorkerDied: it read or wrote memory that is not its own, or ended its process.
         LaunchError: on a GPU, where such an access is an error of the launch.
     """
     args = tuple(args)
     device = arguments.device_of(args).type
     try:
         left = worker.run(
-            _launch, kernel, grid, block, args, shared_mem, seconds=seconds, memory_bytes=memory_bytes, device=device
+            _launch,
+            kernel,
+            grid,
+            block,
+            args,
+            shared_mem,
+            current_seed(),
+            seconds=seconds,
+            memory_bytes=memory_bytes,
+            device=device,
         )
     except worker.WorkerError as error:
         raise type(error)(f"{kernel.name}: {error}") from None
@@ -53,9 +65,12 @@ def isolated(
             copy_storage(copy.untyped_storage(), arg.untyped_storage())
 
 
-def _launch(kernel: Kernel, grid: Sequence[int], block: Sequence[int], args: tuple, shared_mem: int) -> tuple:
+def _launch(
+    kernel: Kernel, grid: Sequence[int], block: Sequence[int], args: tuple, shared_mem: int, seed: int | None
+) -> tuple:
     """In the worker: launch, wait, return the tensors."""
-    kernel(grid, block, args, shared_mem)
+    with contextlib.nullcontext() if seed is None else order(seed):
+        kernel(grid, block, args, shared_mem)
     if torch.cuda.is_initialized():
         try:
             torch.cuda.synchronize()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ import torch
 
 from kernels.cuda import arguments, cpu
 from kernels.cuda.errors import CompileError, LaunchError
+from kernels.cuda.parameters import declared
 from kernels.cuda.source import Source, kernels_in
+from kernels.cuda.watch import current_watch
 
 
 class RawModule:
@@ -87,22 +89,24 @@ class RawModule:
             raise ValueError(f"the text has no __device__ or __constant__ variable {name}, or no kernel uses it")
         return variable
 
+    def first_that_compiles(self, name: str, load: Callable[[Source], Any]) -> Any:
+        """`load(source)` with all kernels of the text, so that they share its variables, or else with those asked for."""
+        wanted = tuple(self._names or [name])
+        filename = self._filename or f"{wanted[0].split('<')[0].split('::')[-1]}.cu"
+        everything = tuple(dict.fromkeys((*wanted, *kernels_in(self.code))))
+        try:
+            return load(Source(self.code, filename, self.options, everything))
+        except CompileError:
+            if everything == wanted:
+                raise
+            # It may be about a kernel that nobody asked for, or that is not there on account of an #if.
+            return load(Source(self.code, filename, self.options, wanted))
+
     def _function(self, device: torch.device, name: str) -> Any:
         """The kernel compiled for a device: a `cpu.Function` or a `gpu.Function`."""
         with self._lock:
             if (device, name) not in self._functions:
-                wanted = self._names or [name]
-                filename = self._filename or f"{wanted[0].split('<')[0].split('::')[-1]}.cu"
-                # All kernels are compiled at once, so that they share the text's variables.
-                everything = tuple(dict.fromkeys((*wanted, *kernels_in(self.code))))
-                try:
-                    functions = _load(Source(self.code, filename, self.options, everything), device)
-                except CompileError:
-                    if len(everything) == len(wanted):
-                        raise
-                    # It may be about a kernel that nobody asked for, or that is not there on account of an #if.
-                    functions = _load(Source(self.code, filename, self.options, tuple(wanted)), device)
-                for each, function in functions.items():
+                for each, function in self.first_that_compiles(name, lambda source: _load(source, device)).items():
                     self._functions.setdefault((device, each), function)
             return self._functions[device, name]
 
@@ -122,7 +126,8 @@ class Kernel:
         self.name = self.__name__ = name
         self._module = module
         self._raised: int | None = None
-        self._loaded: dict[torch.device, Any] = {}
+        self._loaded: dict[torch.device, tuple[Any, arguments.Layout]] = {}
+        self._declared = declared(module.code, name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_loaded": {}}
@@ -141,8 +146,9 @@ class Kernel:
 
         args: torch tensors, which become pointers to their data; Python ints, within the range of their parameter;
         NumPy scalars of exactly the parameter's size; Python floats for parameters of 8 bytes; bools; None for a null
-        pointer. All tensors are on one device, which decides where the kernel runs; without a tensor it runs on the
-        current GPU, if there is one.
+        pointer. An integer for a parameter that the text declares `float`, or of another floating type, is a TypeError,
+        and so is a float for an integer. A bfloat16 is passed by its bits, a np.uint16. All tensors are on one device,
+        which decides where the kernel runs; without a tensor it runs on the current GPU, if there is one.
         shared_mem: bytes of dynamic shared memory per block.
 
         On a GPU the launch is queued on torch's current stream. On a CPU the kernel has run when this returns.
@@ -154,11 +160,16 @@ class Kernel:
         arguments.block_threads(block)
         if not isinstance(args, (tuple, list)):
             raise TypeError(f"args must be a tuple of the kernel's arguments, got {type(args).__name__}")
+        if watch := current_watch():
+            return watch(self, grid, block, args, shared_mem)
         device = arguments.device_of(args)
-        function = self._loaded.get(device)
-        if function is None:
-            function = self._loaded[device] = self._module._function(device, self.name)
-        packed = arguments.pack(args, function.sizes)
+        loaded = self._loaded.get(device)
+        if loaded is None:
+            function = self._module._function(device, self.name)
+            layout = arguments.Layout(function.sizes, function.offsets, self._declared)
+            loaded = self._loaded[device] = function, layout
+        function, layout = loaded
+        packed = layout.pack(args)
         shared_mem = arguments.shared_bytes(
             shared_mem, function.static_shared_bytes, self._raised, function.max_shared_bytes
         )

@@ -6,13 +6,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# Comments, strings and directives; brackets of scopes; attributes such as __launch_bounds__(256).
-_ASIDE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^[ \t]*#(?:\\\n|[^\n])*', re.DOTALL | re.MULTILINE)
+# Comments, literals and directives; brackets of scopes; attributes such as __launch_bounds__(256).
+_ASIDE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|^[ \t]*\#(?:\\\n|[^\n])*""", re.DOTALL | re.MULTILINE
+)
 _SCOPES = re.compile(r'\bextern\s+""\s*\{|[{};]')
-_ATTRIBUTE = re.compile(r"\b__\w+__\s*\((?:[^()]|\([^()]*\))*\)")
+_ATTRIBUTE = re.compile(r"\b__\w+__\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 
-
-_C_LIBRARY = (Path(__file__).parent / "nvrtc.h").read_text().replace("#pragma once\n", "")
+# What NVRTC lacks of the C and C++ libraries: headers to find on its path, and what comes before every text.
+NVRTC_HEADERS = Path(__file__).parent / "nvrtc"
+_PRELUDE = (NVRTC_HEADERS / "prelude.h").read_text()
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,9 @@ class Source:
 
     @property
     def for_nvrtc(self) -> str:
-        """The text with what NVRTC lacks of the C library, and with line numbers that stay as they are."""
-        return f'{_C_LIBRARY}\n#line 1 "{self.filename}"\n{self.code}'
+        """The text with what NVRTC lacks of the C library before it, and with line numbers that stay as they are. Its headers
+        are in NVRTC_HEADERS."""
+        return f'{_PRELUDE}\n#line 1 "{self.filename}"\n{self.code}'
 
     def with_errors_located(self, compiler_output: str) -> str:
         """The compiler's output, with the line of the text shown under every message about it."""
@@ -52,12 +56,18 @@ class Source:
         return int(digits) if digits else None
 
 
+def without_asides(code: str) -> str:
+    """A text without comments, directives, attributes and what is in quotes."""
+    code = _ASIDE.sub(lambda aside: '""' if aside.group().startswith('"') else " ", code)
+    return _ATTRIBUTE.sub(" ", code)
+
+
 def kernels_in(code: str) -> list[str]:
     """The kernels of a text by name: those at file scope that are no templates."""
-    code = _ASIDE.sub(lambda aside: '""' if aside.group().startswith('"') else " ", code)
+    code = without_asides(code)
     found, scopes, start = [], [], 0
     for token in _SCOPES.finditer(code):
-        head = _ATTRIBUTE.sub(" ", code[start : token.start()])
+        head = code[start : token.start()]
         start = token.end()
         if token.group() == "}":
             scopes = scopes[:-1]

@@ -32,10 +32,12 @@ def nvrtc():
     """nvrtc(code, options, names): compiles kernels for sm_90 by NVIDIA's compiler, which needs no GPU."""
     core = pytest.importorskip("cuda.core", reason="needs NVIDIA's compiler: cuda.core and cuda-toolkit[nvrtc]")
     from kernels.cuda.cpu.build import cuda_headers
+    from kernels.cuda.source import NVRTC_HEADERS
 
     def compile(code, options, names):
         defined = [option[2:] for option in options if option.startswith("-D")]
-        folders = [str(folder) for folder in cuda_headers()]
+        included = [option[2:] for option in options if option.startswith("-I")]
+        folders = [*included, *(str(folder) for folder in (NVRTC_HEADERS, *cuda_headers()))]
         settings = core.ProgramOptions(std="c++17", arch="sm_90", define_macro=defined or None, include_path=folders)
         return core.Program(code, "c++", settings).compile("cubin", name_expressions=names)
 

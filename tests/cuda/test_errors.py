@@ -168,6 +168,8 @@ def test_a_barrier_in_a_condition():
     message = barrier_error("if (threadIdx.x < 24)\n  __syncthreads();")
     assert "k: a barrier that not every thread reaches, in block (0, 0, 0) of 64 threads" in message
     assert "24 threads wait in __syncthreads on line 3 of k.cu; 40 threads have finished." in message
+    assert "Hardware from sm_70 on waits only for the threads that have not returned and lets this pass" in message
+    assert "Guard the work, not the barrier" in message
 
 
 def test_a_barrier_after_an_early_return_in_one_block_of_many():
@@ -181,6 +183,8 @@ def test_a_barrier_after_an_early_return_in_one_block_of_many():
 def test_different_barriers():
     message = barrier_error("if (threadIdx.x < 32)\n __syncthreads();\nelse\n __syncthreads();")
     assert "32 threads wait in __syncthreads on line 3 of k.cu; 32 threads wait in __syncthreads on line 5" in message
+    assert "take it out of the condition" in message
+    assert "sm_70" not in message  # there it hangs as well
 
 
 def test_a_barrier_while_others_shuffle():

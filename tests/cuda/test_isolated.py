@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernels import worker
-from kernels.cuda import CompileError, LaunchError, RawKernel, RawModule, isolated
+from kernels.cuda import CompileError, LaunchError, RawKernel, RawModule, isolated, order
 
 HEAD = "__global__ void k(int* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
 
@@ -95,8 +95,8 @@ MEMORY = (
 ON_A_CPU = {
     "a stack overflow": (STACK, worker.WorkerDied, "SIGSEGV"),
     "endless allocation": (MEMORY, worker.MemoryLimit, "taken 256 MiB"),
-    "abort": ("abort();", worker.WorkerDied, "SIGABRT"),
-    "exit": ("exit(3);", worker.WorkerDied, "its process"),
+    "abort": ("abort();", LaunchError, r"abort\(\), which would end the whole process .* in block \(0, 0, 0\), thread"),
+    "exit": ("if (i == 5) std::exit(3);", LaunchError, r"exit\(\), which would end .* thread \(5, 0, 0\)"),
 }
 
 
@@ -122,6 +122,22 @@ def test_errors_of_a_launch_are_the_same_as_in_this_process(device):
         with pytest.raises(LaunchError, match="63 threads wait in __syncthreads on line 1 of k.cu"):
             launched("if (i) __syncthreads();", x)
     assert x.sum() == 0
+
+
+def test_the_worker_has_the_order_around_the_call():
+    """Which thread comes last to a place is left to chance: in the order of the seed, here as there."""
+    kernel = RawKernel("__global__ void k(int* last) { *last = threadIdx.x; }", "k")
+
+    def last(launch, seed):
+        x = torch.zeros(1, dtype=torch.int32)
+        with order(seed):
+            launch(kernel, x)
+        return x.item()
+
+    here = [last(lambda kernel, x: kernel((1,), (64,), (x,)), seed) for seed in range(5)]
+    there = [last(lambda kernel, x: isolated(kernel, (1,), (64,), (x,)), seed) for seed in range(5)]
+    assert here == there
+    assert len(set(here)) > 1
 
 
 def test_a_kernel_without_a_tensor():

@@ -215,34 +215,6 @@ def test_unrolling_changes_nothing(device):
     assert (run(code, device, name="k<9>") == 21 + 36 + 9 + 9 + 9).all()
 
 
-REFUSED = {
-    "inline PTX runs on a GPU alone": 'int lane; asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane)); y[0] = lane;',
-    "textures and surfaces run on a GPU alone": "cudaTextureObject_t t = 0; y[0] = tex1Dfetch<float>(t, 0);",
-    "a kernel is launched from Python": "other<<<1, 1>>>(y);",
-    "cuda::ptx and cuda::device run on a GPU alone": "cuda::ptx::fence_proxy_async();",
-}
-
-
-@pytest.mark.parametrize("reason", REFUSED)
-def test_what_is_refused_by_line(reason):
-    code = '// asm volatile("in a comment");\n__global__ void k(float* y) {\n  const char* s = "asm <<<";\n'
-    code += f"  {REFUSED[reason]}\n}}"
-    with pytest.raises(CompileError) as error:
-        run(code, "cpu")
-    lines = str(error.value).splitlines()
-    number = next(i for i, line in enumerate(lines) if reason in line)
-    assert lines[number].startswith("k.cu:4:")
-    assert lines[number + 1] == f"    4 |   {REFUSED[reason]}"
-
-
-@pytest.mark.parametrize(
-    "header", ["cub/cub.cuh", "thrust/device_vector.h", "cutlass/cutlass.h", "curand_kernel.h", "cuda/ptx"]
-)
-def test_headers_that_are_refused(header):
-    with pytest.raises(CompileError, match=rf"k.cu:2:\d+: error: .*{header} runs on a GPU alone"):
-        run(f"\n#include <{header}>\n__global__ void k(float* y) {{}}", "cpu")
-
-
 def test_ptx_that_is_not_compiled_is_not_refused(device):
     code = """__global__ void k(float* y) {
     #if __CUDA_ARCH__ >= 10000

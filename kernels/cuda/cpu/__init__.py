@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import re
 import struct
@@ -53,6 +54,9 @@ class Function:
     ) -> None:
         self._kernel = kernel
         self.sizes = tuple(kernel.sizes[: kernel.parameters])
+        self.offsets = tuple(itertools.accumulate(self.sizes, initial=0))[
+            :-1
+        ]  # one after another, as entry.h takes them
         self.static_shared_bytes = static_shared_bytes
         self._variables = variables  # address and bytes by mangled name
         self._prints = prints
@@ -66,7 +70,7 @@ class Function:
         return torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.uint8)
 
     def launch(
-        self, grid: Sequence[int], block: Sequence[int], packed: list[bytes], shared_mem: int, cooperative: bool
+        self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
     ) -> str | None:
         """Runs the kernel to its end. An error's text, or None.
 
@@ -92,7 +96,7 @@ class Function:
             seed or 0,
             _patience(os.environ.get("KERNELS_CPU_PATIENCE") or "10"),
         )
-        error = _launcher()(ctypes.byref(self._kernel), settings, b"".join(packed))
+        error = _launcher()(ctypes.byref(self._kernel), settings, packed)
         if self._prints:
             _write_printed()
         return error and error.decode(errors="replace")
@@ -100,13 +104,17 @@ class Function:
 
 def load(source: Source) -> dict[str, Function]:
     """The kernels of a source by name, compiled unless the cache has them."""
-    path = build.kernel_library(source)
+    return functions(source, build.kernel_library(source), _open)
+
+
+def functions(source: Source, path: Path, open_library: Callable[[Path, bool], ctypes.CDLL]) -> dict[str, Function]:
+    """The kernels of a library compiled from a source. Private to `open_library`: the library has variables."""
     _launcher()
     symbols = elf.symbols(path)
     objects = [
         one for one in symbols if one.kind == elf.OBJECT and one.size and not one.name.startswith(_NOT_VARIABLES)
     ]
-    library = _open(path, private=bool(objects))
+    library = open_library(path, bool(objects))
     kernels = [_Kernel.in_dll(library, f"kernels_entry_{number}") for number in range(len(source.names))]
     functions = {one.address: one for one in symbols if one.kind == elf.FUNCTION}
     base = ctypes.addressof(kernels[0]) - next(one.address for one in symbols if one.name == "kernels_entry_0")
@@ -144,22 +152,27 @@ def _static_shared_bytes(
 ) -> int:
     """Bytes of static shared memory of a kernel: its own variables and those of the text that belong to no kernel."""
     others = tuple(_local_prefix(other) for other in kernels if other != kernel)
-    # Besides shared memory: what the headers need, and where dynamic shared memory is.
-    ours = ("_ZGV", "_ZTH", "_ZN7kernels", "__tls_guard")
-    dynamic = "|".join(f"{len(one)}{one}" for one in translate.dynamic_shared_names(source)) or "(?!)"
-    total = sum(
-        one.size
-        for one in symbols
-        if one.kind == elf.THREAD_LOCAL
-        and not one.name.startswith(others + ours)
-        and not re.search(rf"(?:{dynamic})E?(?:_\d+)?$", one.name)
-    )
+    total = sum(one.size for one in shared_variables(source, symbols) if not one.name.startswith(others))
     if total > arguments.SHARED_BYTES:
         raise CompileError(
             f"{source.filename}: {name} has {total:,} bytes of static shared memory, more than the "
             f"{arguments.SHARED_BYTES:,} that a block may have: use dynamic shared memory (extern __shared__) for more"
         )
     return total
+
+
+def shared_variables(source: Source, symbols: Sequence[elf.Symbol]) -> list[elf.Symbol]:
+    """The static shared variables of a source among the symbols of its library, at their addresses in a thread's memory."""
+    # Besides shared memory: what the headers need, and where dynamic shared memory is.
+    ours = ("_ZGV", "_ZTH", "_ZN7kernels", "__tls_guard")
+    dynamic = "|".join(f"{len(one)}{one}" for one in translate.dynamic_shared_names(source)) or "(?!)"
+    return [
+        one
+        for one in symbols
+        if one.kind == elf.THREAD_LOCAL
+        and not one.name.startswith(ours)
+        and not re.search(rf"(?:{dynamic})E?(?:_\d+)?$", one.name)
+    ]
 
 
 def _local_prefix(function: str) -> str:

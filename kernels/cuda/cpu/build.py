@@ -11,10 +11,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernels import machine
-from kernels.cuda.cpu.translate import translate
+from kernels.cuda.cpu.translate import REFUSALS, translate
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
 
@@ -42,10 +43,6 @@ _KERNEL = (
 _WAITS = re.compile(
     r"(?<!asm )(?<!asm__ )\bvolatile\b(?!\s*\()|\bcuda::(?:std::)?(?:atomic|counting_sem|binary_sem|latch)"
 )
-# A loop that waits for such memory calls nothing of ours, so that every branch is made to call (runtime/worker.cpp).
-_WAITS = re.compile(
-    r"(?<!asm )(?<!asm__ )\bvolatile\b(?!\s*\()|\bcuda::(?:std::)?(?:atomic|counting_sem|binary_sem|latch)"
-)
 _FOR_NVRTC = re.compile(
     r"-(arch|lineinfo|G|default-device|-?(gpu-architecture|use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregcount|"
     r"generate-line-info|device-debug|extra-device-vectorization|restrict|extended-lambda|expt-relaxed-constexpr))"
@@ -54,28 +51,51 @@ _FOR_NVRTC = re.compile(
 
 def kernel_library(source: Source) -> Path:
     """The library of a source's kernels, compiled unless it is in the cache."""
-    text = translate(source)
-    options = [*_options(source), *_KERNEL]
-    if _WAITS.search(source.code):
-        options.append("-fsanitize-coverage=trace-pc")
-    if "clang" not in _compiler_version(compiler()):
-        options += ["-fno-gnu-unique", "-fno-diagnostics-show-caret", "-ftrack-macro-expansion=0"]
-    else:
+    return _kernels(source, "kernel", ["-fsanitize-coverage=trace-pc"] if waits(source) else [])
+
+
+def instrumented_library(source: Source, options: Sequence[str], called: Path) -> Path:
+    """As `kernel_library`, with instrumentation by more options of the compiler. `called`: the library that it calls."""
+    # Named, since -fsanitize would add a sanitizer's.
+    libraries = ["-x", "none", str(called), "-nodefaultlibs", "-lstdc++", "-lm", "-lc"]
+    return _kernels(source, "instrumented", options, libraries)
+
+
+def _kernels(source: Source, kind: str, more: Sequence[str], libraries: Sequence[str] = ()) -> Path:
+    options = [*_options(source), *_KERNEL, *more]
+    if is_clang():
         options += ["-fno-caret-diagnostics", "-Wno-everything"]
-    result = _library("kernel", ["-x", "c++", *options, "-"], text, _included_by(source))
+    else:
+        options += ["-fno-gnu-unique", "-fno-diagnostics-show-caret", "-ftrack-macro-expansion=0"]
+    result = _library(kind, ["-x", "c++", *options, "-", *libraries], translate(source), _included_by(source))
     if isinstance(result, Path):
         return result
     raise CompileError(_explain(source, result))
 
 
-@functools.cache
+def waits(source: Source) -> bool:
+    """Whether a text has memory that a loop may wait for without a call of ours."""
+    return bool(_WAITS.search(source.code))
+
+
 def runtime_library() -> Path:
     """The library that runs kernels."""
-    files = sorted((_HERE / "runtime").glob("*.cpp"))
-    result = _library("runtime", ["-std=c++17", "-pthread", *map(str, files)], "", _contents(_HERE / "runtime"))
+    return library_of(_HERE / "runtime")
+
+
+@functools.cache
+def library_of(folder: Path) -> Path:
+    """The library of all C++ files in a folder of ours."""
+    files = sorted(folder.glob("*.cpp"))
+    result = _library(folder.name, ["-std=c++17", "-pthread", *map(str, files)], "", _contents(folder))
     if isinstance(result, Path):
         return result
-    raise CompileError(f"{compiler()[0]} could not compile the CUDA runtime for CPUs:\n{result}")
+    raise CompileError(f"{compiler()[0]} could not compile {folder.parent.name}/{folder.name}:\n{result}")
+
+
+def is_clang() -> bool:
+    """Whether the compiler is clang, which has other options."""
+    return "clang" in _compiler_version(compiler())
 
 
 def compiler() -> tuple[str, ...]:
@@ -208,6 +228,10 @@ def _included_by(source: Source) -> bytes:
 def _explain(source: Source, output: str) -> str:
     """What the compiler said, about the learner's text if any of it is."""
     name = Path(compiler()[0]).name
+    # What follows from a refusal is not told, nor a column that is not the text's own.
+    refused = [line for line in output.splitlines() if "error: " in line and any(words in line for words in REFUSALS)]
+    if refused:
+        output = "\n".join(re.sub(r"(:\d+):\d+: (.*)error: (?:#error )?", r"\1: \2error: ", line) for line in refused)
     if f"{source.filename}:" not in output and "<kernels>:" in output:
         wanted = ", ".join(source.names)
         return (

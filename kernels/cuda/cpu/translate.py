@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from kernels.cuda.source import Source
@@ -17,7 +18,17 @@ _REFUSED = {
 # NVIDIA's C++ library computes on a host; kernels/host_begin.h says why that is wanted. These are not: they have headers
 # of ours.
 _LIBRARY_HEADER = r"[ \t]*\#[ \t]*include[ \t]*<cuda/(?!barrier>|pipeline>|ptx\b)[^>\n]*>[^\n]*\n"
-_REFUSED_HEADERS = r"[ \t]*\#[ \t]*include[ \t]*<(?:cub|thrust|cute|cutlass|curand\w*|cuda/ptx)\b[^>\n]*>"
+# Libraries that are not there, and what does their work.
+_REFUSED_LIBRARIES = {
+    r"curand(?:_kernel)?\.h": "draw numbers by torch.rand or torch.randn and pass them, or write a generator in the kernel",
+    r"cub/": "reduce and scan by __shfl_down_sync and shared memory, or by torch between launches",
+    r"thrust/": "it is called from a host program: call torch between launches",
+    r"cut(?:lass|e)/": "multiply tiles by nvcuda::wmma of <mma.h>, which runs on both",
+    r"cuda/ptx\b": "it is inline PTX",
+}
+_REFUSED_HEADERS = rf"""[ \t]*\#[ \t]*include[ \t]*[<"](?:{"|".join(_REFUSED_LIBRARIES)})[^>"\n]*[>"]"""
+# What errors about these say after the place, by which they are known.
+REFUSALS = (*_REFUSED.values(), "runs on a GPU alone")
 
 # Comments and literals are matched first, so that nothing inside them is rewritten.
 _SKIP = r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
@@ -67,8 +78,9 @@ def _rewrite(match: re.Match[str]) -> str:
         factor = (match["factor"] or "").strip("() \t")
         return f"KERNELS_UNROLL_BY({factor})" if factor else "KERNELS_UNROLL(16)"
     if kind == "header":
-        name = text[text.index("<") + 1 : -1]
-        return f"#error {name} runs on a GPU alone"
+        name = re.split('[<"]', text)[1].rstrip(">")
+        advice = next(advice for pattern, advice in _REFUSED_LIBRARIES.items() if re.match(pattern, name))
+        return f"#error {name} runs on a GPU alone: {advice}"
     if kind == "library":
         line = match.string.count("\n", 0, match.end()) + 1
         return f'#include "kernels/host_begin.h"\n{text}#include "kernels/host_end.h"\n#line {line}\n'
@@ -110,10 +122,11 @@ def _with_bounds_checked(code: str) -> str:
     return code
 
 
-def dynamic_shared_names(source: Source) -> set[str]:
+@functools.lru_cache
+def dynamic_shared_names(source: Source) -> frozenset[str]:
     """The names under which a source declares dynamic shared memory."""
     declarations = (m["dynamic"] for m in _TOKENS.finditer(source.code) if m["dynamic"])
-    return {match["name"] for match in map(_parse, declarations) if match}
+    return frozenset(match["name"] for match in map(_parse, declarations) if match)
 
 
 def _parse(declaration: str) -> re.Match[str] | None:

@@ -6,9 +6,9 @@
 
 namespace kernels {
 
-static bool differ(Site a, Site b) { return a.line != b.line || (a.file != b.file && strcmp(a.file, b.file) != 0); }
+static bool differ(const Site& a, const Site& b) { return a.line != b.line || (a.file != b.file && strcmp(a.file, b.file) != 0); }
 
-uint32_t Block::barrier(Barrier kind, uint32_t value, Site site) {
+uint32_t Block::barrier(Barrier kind, uint32_t value, const Site& site) {
     const uint32_t number = thread->running;
     Waiting& me = waiting[number];
     if (kind == Barrier::grid && !thread->cooperative)
@@ -16,12 +16,12 @@ uint32_t Block::barrier(Barrier kind, uint32_t value, Site site) {
              "RawKernel(…, enable_cooperative_groups=True)");
     if (barrier_count++ == 0) {
         barrier_kind = kind;
-        barrier_site = site;
+        barrier_site = &site;
         barriers_differ = false;
-    } else if (kind != barrier_kind || differ(site, barrier_site)) {
+    } else if (kind != barrier_kind || differ(site, *barrier_site)) {
         barriers_differ = true;
     }
-    me.lane.site = site;
+    me.site = &site;
     me.result = value;
     if (barrier_count < thread->count) {
         wait(Waiting::at_barrier);
@@ -68,12 +68,12 @@ void Block::release_barrier() {
 
 void Block::pass_grid_barrier() { release_barrier(); }
 
-void Block::tile_barrier(uint32_t first, uint32_t count, Site site) {
+void Block::tile_barrier(uint32_t first, uint32_t count, const Site& site) {
     count = first + count > thread->count ? thread->count - first : count;
     size_t index = 0;
     while (index < tiles.size() && (tiles[index].first != first || tiles[index].count != count)) ++index;
     if (index == tiles.size()) tiles.push_back({first, count, 0});
-    waiting[thread->running].lane.site = site;
+    waiting[thread->running].site = &site;
     if (++tiles[index].arrived < count) return wait(Waiting::at_tile);
 
     tiles[index] = tiles.back();

@@ -156,23 +156,33 @@ void Block::wait(Waiting::Where where) {
     suspend(false);
 }
 
-void Block::poll(Site site) {
+void Block::poll(const Site& site) {
     thread->patience = reads_in_a_turn;
     Waiting& me = waiting[thread->running];
     me.where = Waiting::polling;
-    me.lane.site = site;
+    me.site = &site;
     queue(thread->running);
     ++vain_polls;
     suspend(false);
 }
 
 // Keeps the running thread until other threads have brought a condition about.
-void Block::wait_until(Condition condition, Site site) {
+void Block::wait_until(Condition condition, const Site& site) {
     if (condition.ready(condition.state)) return;
     Waiting& me = waiting[thread->running];
     me.condition = condition;
-    me.lane.site = {site.file, site.line, condition.name};
+    const Site named = {site.file, site.line, condition.name};
+    me.site = &named;
     wait(Waiting::for_condition);
+}
+
+Space Block::space(const void* address) const {
+    const auto within = [address](const char* start, size_t bytes) {
+        return uintptr_t(address) - uintptr_t(start) < bytes;
+    };
+    const SharedImage shared = SharedImage::of(*launch->kernel);
+    if (within(dynamic_shared, dynamic_shared_bytes) || within(shared.data, shared.bytes)) return Space::shared;
+    return worker.current->holds(address) ? Space::local : Space::global;
 }
 
 void Block::fail(std::string message) {

@@ -28,7 +28,8 @@ struct Condition {
 struct Waiting {
     enum Where : uint8_t { nowhere, at_barrier, at_tile, in_collective, for_condition, polling } where;
     Fiber* fiber;
-    Lane lane;        // for other waits only its site holds
+    const Site* site;  // on the thread's stack, as is what follows
+    const Lane* lane;  // in a collective
     uint64_t result;  // of the collective, or the value for a barrier
     Condition condition;
 };
@@ -37,7 +38,7 @@ struct Waiting {
 struct Group {
     Collective kind;
     uint32_t mask, arrived;
-    Site site;
+    const Site* site;  // of one of them
 };
 
 // The threads that have arrived at a barrier of part of the block.
@@ -58,11 +59,12 @@ class Block {
     Fiber* successor();  // who goes on when the running thread cannot; nullptr: see `state`
 
     // What kernels call.
-    uint32_t barrier(Barrier kind, uint32_t value, Site site);
+    uint32_t barrier(Barrier kind, uint32_t value, const Site& site);
     uint64_t collective(const Lane& lane);
-    void tile_barrier(uint32_t first, uint32_t count, Site site);
-    void poll(Site site);
-    void wait_until(Condition condition, Site site);
+    void tile_barrier(uint32_t first, uint32_t count, const Site& site);
+    void poll(const Site& site);
+    void wait_until(Condition condition, const Site& site);
+    Space space(const void* address) const;
     [[noreturn]] void fail(std::string message);
     [[noreturn]] void fail_at(const char* what, Site site);
     [[noreturn]] void fail_bound(uint32_t bound);
@@ -107,7 +109,7 @@ class Block {
     uint32_t waiting_count, barrier_count, vain_polls;
     bool barriers_differ;
     Barrier barrier_kind;
-    Site barrier_site;
+    const Site* barrier_site;
     std::vector<Tile> tiles;
 
     std::vector<uint16_t> ready;  // a ring of threads that may go on

@@ -11,13 +11,15 @@ struct Fiber {
     Context context;
     char* mapping = nullptr;  // a guard page, then the stack
 
-    explicit Fiber(void (*entry)());
+    Fiber(void (*entry)(), size_t number);
     ~Fiber();
     Fiber(const Fiber&) = delete;
     void restart();  // abandons what ran on it
+    bool holds(const void* address) const;
 
    private:
     void (*entry)();
+    size_t lower;  // bytes from the end of the mapping to the top of the stack
     bool guarded = false;
 };
 

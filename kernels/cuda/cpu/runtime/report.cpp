@@ -60,11 +60,11 @@ std::string Block::explain() const {
         at_barriers += one.where == Waiting::at_barrier;
         polling += one.where == Waiting::polling;
         auto same = [&](const Place& place) {
-            return place.where == one.where && describe(place.site) == describe(one.lane.site);
+            return place.where == one.where && describe(place.site) == describe(*one.site);
         };
         auto place = std::find_if(places.begin(), places.end(), same);
         if (place == places.end())
-            places.push_back({one.where, one.lane.site, 1});
+            places.push_back({one.where, *one.site, 1});
         else
             ++place->count;
     }
@@ -89,15 +89,18 @@ std::string Block::explain() const {
     if (polling)
         return text + " Nothing else has happened for " + std::to_string(int(launch->settings.patience)) +
                " seconds, here or in another block: what they wait for never comes, or only after they have ended";
+    if (at_barriers && finished)
+        return text + " Hardware from sm_70 on waits only for the threads that have not returned and lets this pass; older "
+                      "hardware may wait for ever. Guard the work, not the barrier: `if (i < n) { … }` around the work in "
+                      "place of `if (i >= n) return;`, so that every thread of a block reaches the same __syncthreads";
     if (at_barriers)
-        return text + " Every thread of a block must reach the same __syncthreads: take it out of the condition, or let "
-                      "threads that have nothing to do stay until after it";
+        return text + " Every thread of a block must reach the same __syncthreads: take it out of the condition";
 
     for (uint32_t warp = 0; warp * warp_size < thread->count; ++warp)
         if (groups[warp].count) {
             const Group& group = groups[warp].group[0];
             return text + " In warp " + std::to_string(warp) + ", lanes " + describe_lanes(group.arrived) +
-                   " wait in " + describe(group.site) + ", whose mask names them and lanes " +
+                   " wait in " + describe(*group.site) + ", whose mask names them and lanes " +
                    describe_lanes(group.mask & ~group.arrived) +
                    ". Every lane that a mask names must make the same call with the same mask";
         }

@@ -52,6 +52,7 @@ const Services services = {
     },
     [](const void* owner) { Block::running().copies.commit(Block::running().thread_number(), owner); },
     [](const void* owner, uint32_t keep) { Block::running().copies.land(Block::running().thread_number(), owner, keep); },
+    [](const void* address) { return Block::running().space(address); },
 };
 
 }  // namespace kernels

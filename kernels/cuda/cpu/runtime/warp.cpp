@@ -26,18 +26,19 @@ uint64_t Block::collective(const Lane& lane) {
         fail(describe(lane.site) + " in " + thread_name(number) + ": its width is " +
              std::to_string(int32_t(lane.width)) + ", not a power of two up to 32");
 
-    waiting[number].lane = lane;
+    waiting[number].lane = &lane;
+    waiting[number].site = &lane.site;
     Groups& those = groups[warp];
     auto same = [&](const Group& group) {
         return group.mask == lane.mask && group.kind == lane.kind &&
-               (lane.kind != Collective::active || group.site.line == lane.site.line);
+               (lane.kind != Collective::active || group.site->line == lane.site.line);
     };
     uint32_t index = 0;
     while (index < those.count && !same(those.group[index])) ++index;
     Group& group = those.group[index];
     if (index == those.count) {
         ++those.count;
-        group = {lane.kind, lane.mask, 0, lane.site};
+        group = {lane.kind, lane.mask, 0, &lane.site};
     }
     group.arrived |= bit;
     if (complete(warp, group))
@@ -53,14 +54,14 @@ static uint32_t lanes_with(uint64_t value, const Group& group, const Waiting* la
     uint32_t found = 0;
     for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
         const uint32_t lane = uint32_t(__builtin_ctz(rest));
-        if (lanes[lane].lane.value == value) found |= 1u << lane;
+        if (lanes[lane].lane->value == value) found |= 1u << lane;
     }
     return found;
 }
 
 // What every lane of a vote or reduction receives.
 static uint64_t combined(const Group& group, const Waiting* lanes) {
-    const uint64_t first = lanes[__builtin_ctz(group.arrived)].lane.value;
+    const uint64_t first = lanes[__builtin_ctz(group.arrived)].lane->value;
     switch (group.kind) {
         case Collective::ballot: return lanes_with(1, group, lanes);
         case Collective::any: return lanes_with(1, group, lanes) != 0;
@@ -70,7 +71,7 @@ static uint64_t combined(const Group& group, const Waiting* lanes) {
     }
     uint32_t value = uint32_t(first);
     for (uint32_t rest = group.arrived & (group.arrived - 1); rest; rest &= rest - 1) {
-        const uint32_t other = uint32_t(lanes[__builtin_ctz(rest)].lane.value);
+        const uint32_t other = uint32_t(lanes[__builtin_ctz(rest)].lane->value);
         switch (group.kind) {
             case Collective::add: value += other; break;
             case Collective::min_signed: value = int32_t(other) < int32_t(value) ? other : value; break;
@@ -108,7 +109,7 @@ void Block::release(uint32_t warp, uint32_t index) {
     for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
         const uint32_t lane = uint32_t(__builtin_ctz(rest));
         lanes[lane].result = one_for_all                             ? result
-                             : group.kind == Collective::match_any ? lanes_with(lanes[lane].lane.value, group, lanes)
+                             : group.kind == Collective::match_any ? lanes_with(lanes[lane].lane->value, group, lanes)
                                                                      : shuffled(warp, lane, group.arrived);
         if (lanes[lane].where == Waiting::in_collective) make_ready(warp * warp_size + lane);
     }
@@ -116,7 +117,7 @@ void Block::release(uint32_t warp, uint32_t index) {
 
 // The value that a lane of a shuffle receives (PTX manual, shfl.sync).
 uint64_t Block::shuffled(uint32_t warp, uint32_t lane, uint32_t arrived) {
-    const Lane& call = waiting[warp * warp_size + lane].lane;
+    const Lane& call = *waiting[warp * warp_size + lane].lane;
     const uint32_t argument = call.argument % warp_size, first = lane & ~(call.width - 1), last = first + call.width - 1;
     uint32_t source = lane;
     switch (call.kind) {
@@ -125,7 +126,7 @@ uint64_t Block::shuffled(uint32_t warp, uint32_t lane, uint32_t arrived) {
         case Collective::shuffle_down: source = lane + argument <= last ? lane + argument : lane; break;
         default: source = (lane ^ argument) <= last ? lane ^ argument : lane;
     }
-    if (arrived >> source & 1) return waiting[warp * warp_size + source].lane.value;
+    if (arrived >> source & 1) return waiting[warp * warp_size + source].lane->value;
     // CUDA leaves the value of a lane outside the mask undefined; programs read it and drop it. All ones is a NaN.
     if (!(call.mask >> source & 1)) return ~uint64_t(0);
     if (!error.empty()) return 0;

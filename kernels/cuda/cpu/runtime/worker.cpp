@@ -11,10 +11,10 @@ namespace kernels {
 static thread_local __attribute__((tls_model("initial-exec"))) Worker* this_threads_worker = nullptr;
 static thread_local __attribute__((tls_model("initial-exec"))) Block* running = nullptr;
 
-static uint32_t enter_barrier(Barrier kind, uint32_t value, Site site) { return running->barrier(kind, value, site); }
+static uint32_t enter_barrier(Barrier kind, uint32_t value, const Site& site) { return running->barrier(kind, value, site); }
 static uint64_t enter_collective(const Lane& lane) { return running->collective(lane); }
-static void enter_tile(uint32_t first, uint32_t count, Site site) { running->tile_barrier(first, count, site); }
-static void enter_poll(Site site) { running->poll(site); }
+static void enter_tile(uint32_t first, uint32_t count, const Site& site) { running->tile_barrier(first, count, site); }
+static void enter_poll(const Site& site) { running->poll(site); }
 static const Runtime runtime = {enter_barrier, enter_collective, enter_tile, enter_poll, &services};
 
 Block& Block::running() { return *kernels::running; }

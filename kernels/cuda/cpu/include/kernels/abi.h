@@ -37,11 +37,13 @@ struct Lane {
     Site site;
 };
 
+// What a call refers to stays on the calling thread's stack while it waits, so that nothing is copied: a load of what has
+// just been written in smaller parts costs as much as the rest of a call.
 struct Runtime {
-    uint32_t (*barrier)(Barrier, uint32_t value, Site);
+    uint32_t (*barrier)(Barrier, uint32_t value, const Site&);
     uint64_t (*collective)(const Lane&);
-    void (*tile)(uint32_t first, uint32_t count, Site);  // a barrier of these threads of the block
-    void (*poll)(Site);                                  // the thread waits for memory to change: others go first
+    void (*tile)(uint32_t first, uint32_t count, const Site&);  // a barrier of these threads of the block
+    void (*poll)(const Site&);                                  // the thread waits for memory to change: others go first
     const Services* services;
 };
 

@@ -26,5 +26,6 @@
 #include "kernels/conversions.h"
 #include "kernels/maths.h"
 #include "kernels/output.h"
+#include "kernels/address_spaces.h"
 #include "kernels/entry.h"
 #include "kernels/identity.h"

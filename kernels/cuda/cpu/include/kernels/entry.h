@@ -5,7 +5,7 @@ namespace kernels {
 
 // A copy of an argument, which need not be aligned where it comes from.
 template <class T>
-inline T argument(const char* from) {
+KERNELS_UNSEEN inline T argument(const char* from) {
     alignas(T) char copy[sizeof(T)];
     memcpy(copy, from, sizeof(T));
     return *reinterpret_cast<T*>(copy);
@@ -25,7 +25,7 @@ struct Entry<kernel> {
     }
 
     // The runtime may look between any two branches (worker.cpp), which the compiler does not know.
-    static void set_starting(bool value) {
+    KERNELS_UNSEEN static void set_starting(bool value) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         self.starting = value;
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -33,7 +33,7 @@ struct Entry<kernel> {
 
     // A thread that waits leaves this loop standing; another fiber then goes on with the threads that are left.
     template <size_t... I>
-    static void start_threads(const char* args, std::index_sequence<I...>) {
+    KERNELS_UNSEEN static void start_threads(const char* args, std::index_sequence<I...>) {
         Thread& thread = self;
         while (thread.next < thread.count) {
             uint32_t number = thread.next++;
@@ -56,8 +56,8 @@ struct Entry<kernel> {
         }
     }
 
-    static void run(const char* args) { start_threads(args, std::index_sequence_for<P...>{}); }
-    static Thread* thread() { return &self; }
+    KERNELS_UNSEEN static void run(const char* args) { start_threads(args, std::index_sequence_for<P...>{}); }
+    KERNELS_UNSEEN static Thread* thread() { return &self; }
 
     static Kernel describe() { return {(const void*)kernel, thread, run, uint32_t(sizeof...(P)), sizes}; }
 };

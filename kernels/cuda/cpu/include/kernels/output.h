@@ -1,4 +1,4 @@
-// printf, assert, __trap and clocks.
+// printf, assert, exit, __trap and clocks.
 #pragma once
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,6 +47,14 @@ namespace kernels {
 }
 [[noreturn]] inline void __brkpt(int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
     kernels::fail("__brkpt()", {file, line});
+}
+
+// A process is not a kernel's to end. The library's own, as printf.
+extern "C" inline void exit(int) noexcept {
+    kernels::fail("exit(), which would end the whole process (a thread ends by return),", {});
+}
+extern "C" inline void abort() noexcept {
+    kernels::fail("abort(), which would end the whole process (a kernel fails by __trap()),", {});
 }
 
 // As with NVRTC, without an #include.

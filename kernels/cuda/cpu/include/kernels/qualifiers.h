@@ -23,7 +23,20 @@
 // Only kernels are exported from a kernel's library, so that they can be told from device functions.
 #define __global__ __attribute__((visibility("default")))
 
-#if defined(__clang__)
+// Instrumented (kernels/lens): what our headers keep for themselves is not to be seen as the kernel's accesses, and loops
+// stay as they are written.
+#if !defined(KERNELS_INSTRUMENTED)
+#define KERNELS_UNSEEN
+#elif defined(__clang__)
+#define KERNELS_UNSEEN __attribute__((no_sanitize("thread", "coverage")))
+#else
+#define KERNELS_UNSEEN __attribute__((no_sanitize("thread"), no_sanitize_coverage))
+#endif
+
+#if defined(KERNELS_INSTRUMENTED)
+#define KERNELS_UNROLL(FACTOR)
+#define KERNELS_UNROLL_BY(FACTOR)
+#elif defined(__clang__)
 #define KERNELS_UNROLL(FACTOR) _Pragma("unroll")
 #define KERNELS_UNROLL_BY(FACTOR) KERNELS_PRAGMA(unroll FACTOR)
 #else

@@ -7,6 +7,8 @@ namespace kernels {
 
 struct Site;
 
+enum class Space : uint32_t { global, shared, local };
+
 struct Services {
     // Ends the launch with an error that names the site and the running thread. Does not return.
     void (*fail)(const char* what, Site site);
@@ -23,6 +25,9 @@ struct Services {
     void (*copy)(void* to, const void* from, uint32_t bytes, uint32_t zeros);
     void (*commit)(const void* owner);
     void (*land)(const void* owner, uint32_t keep);
+
+    // The memory that an address is in, as the running thread has it.
+    Space (*space)(const void* address);
 };
 
 }  // namespace kernels

@@ -1,0 +1,47 @@
+"""What a CPU cannot run is refused by name and line, with what to do instead, and nothing else is said."""
+
+import re
+
+import pytest
+import torch
+
+from kernels.cuda import CompileError, RawKernel
+
+REFUSED = {
+    'asm volatile("mov.u32 %0, %laneid;" : "=r"(x[0]));': "inline PTX runs on a GPU alone",
+    "k<<<1, 1>>>(x);": "a kernel is launched from Python",
+    "cuda::ptx::fence_proxy_async();": "cuda::ptx and cuda::device run on a GPU alone",
+    "cudaTextureObject_t texture;": "textures and surfaces run on a GPU alone",
+    "\n#include <curand_kernel.h>\n": "curand_kernel.h runs on a GPU alone: draw numbers by torch.rand",
+    "\n#include <cub/cub.cuh>\n": "cub/cub.cuh runs on a GPU alone: reduce and scan by __shfl_down_sync",
+    "\n# include <thrust/device_vector.h> // sort\n": "thrust/device_vector.h runs on a GPU alone: .* call torch",
+    '\n#include "cutlass/gemm.h"\n': "cutlass/gemm.h runs on a GPU alone: multiply tiles by nvcuda::wmma",
+    "\n#include <cute/tensor.hpp>\n": "cute/tensor.hpp runs on a GPU alone: multiply tiles by nvcuda::wmma",
+    "\n#include <cuda/ptx>\n": "cuda/ptx runs on a GPU alone: it is inline PTX",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused(text):
+    code = f"__global__ void k(int* x) {{\n    int y = 0; {text}\n}}"
+    line = 3 if text.startswith("\n") else 2
+    with pytest.raises(CompileError) as error:
+        RawKernel(code, "k")((1,), (1,), (torch.zeros(1),))
+    first, message, shown = str(error.value).splitlines()
+    assert first.startswith("k.cu does not compile (")
+    assert re.match(f"k.cu:{line}: (fatal )?error: {REFUSED[text]}", message)
+    assert shown == f"    {line} | {code.splitlines()[line - 1].rstrip()}"
+
+
+def test_what_is_not_compiled_or_only_named_like_it_is_not_refused(tmp_path):
+    (tmp_path / "curand_like.h").write_text("#define SEED 7\n")
+    code = """
+    #if 0
+    #include <curand_kernel.h>
+    #endif
+    // #include <cub/cub.cuh>
+    #include "curand_like.h"
+    __global__ void k(int* x) { const char* text = "k<<<1, 1>>> asm"; *x = SEED + (text[0] == 'k'); }"""
+    x = torch.zeros(1, dtype=torch.int32)
+    RawKernel(code, "k", options=(f"-I{tmp_path}",))((1,), (1,), (x,))
+    assert x.item() == 8
