@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from kernels.cuda.parameters import Parameter, refuse_other_kind
 
@@ -145,6 +146,11 @@ def _code(arg: Any, size: int) -> str | None:
 
 def _pack_one(index: int, arg: Any, size: int) -> bytes:
     if isinstance(arg, torch.Tensor):
+        if isinstance(arg, FakeTensor):
+            raise TypeError(
+                f"argument {index} is a FakeTensor, which has no memory: register the kernel as an operator with a fake "
+                "implementation (torch.library.register_fake), so that torch.compile does not call it"
+            )
         if size != 8:
             raise TypeError(f"argument {index} is a tensor, but the parameter is no pointer: it takes {_bytes(size)}")
         return arg.data_ptr().to_bytes(8, "little")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from kernels.cuda import CompileError, LaunchError, RawKernel, RawModule
 
@@ -42,6 +43,27 @@ def test_the_call_that_the_others_break(device):
 def test_arguments(device, args, error, words):
     with pytest.raises(error, match=words):
         launch(device, *args)
+
+
+def test_a_call_like_one_that_was_right_is_checked_too(device):
+    x, y = torch.arange(32.0, device=device), torch.zeros(32, device=device)
+    kernel = RawKernel(ADD.replace("int n", "unsigned n"), "add")
+    for a, n in ((1, 32), (2, 2**32 - 1), (0.5, 32)):
+        kernel((1,), (32,), (x, y, np.float32(a), n))
+        assert torch.equal(y, x + a)
+    with pytest.raises(ValueError, match="argument 3 is 4294967296, which does not fit a parameter of 4 bytes"):
+        kernel((1,), (32,), (x, y, np.float32(1), 2**32))
+    with pytest.raises(TypeError, match="argument 2 is the Python int 1"):
+        kernel((1,), (32,), (x, y, 1, 32))
+    with pytest.raises(ValueError, match="grid is .* its x must be at least 1"):
+        kernel((0,), (32,), (x, y, np.float32(1), 32))
+
+
+def test_a_tensor_without_memory():
+    with FakeTensorMode():
+        x, y = torch.zeros(2, 32)
+    with pytest.raises(TypeError, match="argument 0 is a FakeTensor, which has no memory: register the kernel"):
+        RawKernel(ADD, "add")((1,), (32,), (x, y, np.float32(1), 32))
 
 
 def test_a_tensor_for_a_number(device):

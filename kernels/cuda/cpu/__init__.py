@@ -69,6 +69,11 @@ class Function:
         address, size = found
         return torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.uint8)
 
+    @property
+    def memory(self) -> dict[str, ctypes.Array]:
+        """The bytes of all variables of the kernel's text by their mangled names, which it shares."""
+        return {name: (ctypes.c_uint8 * size).from_address(at) for name, (at, size) in self._variables.items()}
+
     def launch(
         self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
     ) -> str | None:
