@@ -65,6 +65,13 @@ def check(
             yield truth.judge(variant)
 
 
+def output_gradient(case: Case, output: torch.Tensor) -> torch.Tensor:
+    """A gradient for `output`: normal random numbers of the case's seed, dtype and layout, on the output's device."""
+    random = torch.Generator(output.device).manual_seed(case.seed + 1)
+    dy = torch.randn(output.shape, generator=random, device=output.device)
+    return lay_out(dy.to(getattr(torch, case.dtype)), case.layout)
+
+
 class Truth:
     """The reference and the baseline of an operation on one case, against which variants are judged.
 
@@ -82,13 +89,10 @@ class Truth:
             for name, value in self.inputs.items()
         }
         output = op.reference(**exact)
-        random = torch.Generator(output.device).manual_seed(case.seed + 1)
-        dtype = getattr(torch, case.dtype)
-        dy = torch.randn(output.shape, generator=random, device=output.device).to(dtype)
-        self.dy = lay_out(dy, case.layout)
+        self.dy = output_gradient(case, output)
         self.reference = self._results(op.reference, exact, self.dy.double())
         self.baseline = self._results(op.baseline, self.inputs, self.dy)
-        self.dtype = dtype
+        self.dtype = getattr(torch, case.dtype)
 
     def _results(self, fn: Callable, inputs: dict, dy: torch.Tensor) -> dict[str, torch.Tensor]:
         """The output and the gradients by name: y, dx, dweight …"""

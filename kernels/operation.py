@@ -103,12 +103,13 @@ class Variant:
 class Peer:
     """What a user would call instead of us. `load` imports it and returns a function of the same inputs.
 
-    `unsupported` is as a variant's.
+    `unsupported` is as a variant's. `no_backward` is the reason why it has no gradients, or None where it has them.
     """
 
     name: str
     load: Callable[[], Callable[..., torch.Tensor]]
     unsupported: Callable[[Case, Machine], str | None] = always_supported
+    no_backward: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ class Operation:
             rung of its own ladder; per level the last is what the default of `forward` uses.
         wrong: deliberately wrong variants, which the check must reject.
         peers: what it is timed against.
-        cost: case → the least that must be moved and computed.
+        cost: case → the least that must be moved and computed, forward.
+        backward_cost: the same for the gradients alone, given the output's; None where the backward is not timed.
         cases: by kind: "edge" (where kernels break), "model" (as models use it), "bench" (what is timed).
     """
 
@@ -141,6 +143,7 @@ class Operation:
     cost: Callable[[Case], Cost]
     cases: Mapping[str, tuple[Case, ...]]
     backward: tuple[Variant, ...] = ()
+    backward_cost: Callable[[Case], Cost] | None = None
 
     def __getitem__(self, key: str) -> Variant:
         """The variant called "level/name", or the default rung of a level called by name."""

@@ -3,11 +3,10 @@
     python -m kernels.resources              print the table as JSON
     python -m kernels.resources FILE         write it to FILE
 
-Triton kernels are compiled for the launches that an operation's cases make; `.cu` files by NVRTC. Both
-reports come from ptxas. Run in a process of its own, since Triton must be imported as a compiler.
+Kernels are compiled for the launches that an operation's cases make, forward and backward: Triton's by Triton, `.cu` files
+by NVRTC. Both reports come from ptxas. Run in a process of its own, since Triton must be imported as a compiler.
 """
 
-import importlib
 import importlib.metadata
 import io
 import json
@@ -37,6 +36,26 @@ def report(log: str) -> dict[str, int]:
     }
 
 
+def run_without_launching(level: int) -> None:
+    """Every variant of a level on every case, with its gradients, on tensors of a CPU."""
+    import torch
+
+    import kernels
+
+    for name in kernels.operations():
+        op = kernels.operation(name)
+        for variant in (v for v in op.variants if v.level == level):
+            # Edge cases in bfloat16 alone: what is compiled differs by width, alignment and missing arguments.
+            edge = (case for case in op.cases["edge"] if case.dtype == "bfloat16")
+            for case in (*edge, *op.cases["model"], *op.cases["bench"]):
+                # Two rows will do: what is compiled depends on the width alone.
+                few = replace(case, shape=(min(case.shape[0], 2), *case.shape[1:])) if len(case.shape) > 1 else case
+                inputs = op.inputs(few, "cpu")
+                leaves = [inputs[name].requires_grad_() for name in op.gradients if inputs[name] is not None]
+                y = variant(**inputs)
+                torch.autograd.grad(y, leaves, torch.empty_like(y))
+
+
 def triton_kernels() -> Iterator[tuple[str, dict[str, int]]]:
     """(kernel and its specialisation and target, report) for each distinct Triton launch."""
     import triton
@@ -48,14 +67,7 @@ def triton_kernels() -> Iterator[tuple[str, dict[str, int]]]:
 
     assert not kernels.machine.interpreting(), "set TRITON_INTERPRET=0"
     triton_launch.LAUNCHES = launches = []
-    for name in kernels.operations():
-        op = kernels.operation(name)
-        for variant in op.variants:
-            if variant.level == 4:
-                for case in (*op.cases["edge"], *op.cases["model"], *op.cases["bench"]):
-                    # Two rows will do: no launch parameter depends on how many there are.
-                    few = replace(case, shape=(min(case.shape[0], 2), *case.shape[1:])) if len(case.shape) > 1 else case
-                    variant(**op.inputs(few, "cpu"))
+    run_without_launching(level=4)
     seen = set()
     for kernel, args, options in launches:
         signature, constants, attributes = specialise(kernel, args)
@@ -114,27 +126,33 @@ def ptxas(ptx: str, target: int) -> str:
 
 
 def cuda_kernels() -> Iterator[tuple[str, dict[str, int]]]:
-    """(kernel and target, report) for each kernel of each .cu file of each operation."""
+    """(file, kernel and target, report) for each kernel of CUDA C that is launched."""
     from cuda.core import Program, ProgramOptions
 
-    import kernels
-    from kernels.cuda import RawModule
     from kernels.cuda.cpu.build import cuda_headers
+    from kernels.cuda.watch import watched
 
-    for name in kernels.operations():
-        module = importlib.import_module(f"kernels.ops.{name}.cuda")
-        for raw in (value for value in vars(module).values() if isinstance(value, RawModule)):
-            for target in TARGETS:
-                for expression in raw.name_expressions:
-                    options = ProgramOptions(
-                        std="c++17",
-                        arch=f"sm_{target}",
-                        include_path=[str(folder) for folder in cuda_headers()],
-                        ptxas_options=["-v"],
-                    )
-                    log = io.StringIO()
-                    Program(raw.code, "c++", options).compile("cubin", name_expressions=[expression], logs=log)
-                    yield f"{module.__name__} {expression} sm_{target}", report(log.getvalue())
+    launched = {}
+
+    def remember(kernel, grid, block, args, shared_mem):
+        source = kernel._module
+        launched[Path(source._filename).name, kernel.name, source.options] = source.code
+
+    with watched(by=remember):
+        run_without_launching(level=5)
+    for (file, name, options), code in launched.items():
+        defines = [option.removeprefix("-D") for option in options if option.startswith("-D")]
+        for target in TARGETS:
+            compile_options = ProgramOptions(
+                std="c++17",
+                arch=f"sm_{target}",
+                include_path=[str(folder) for folder in cuda_headers()],
+                define_macro=defines or None,
+                ptxas_options=["-v"],
+            )
+            log = io.StringIO()
+            Program(code, "c++", compile_options).compile("cubin", name_expressions=[name], logs=log)
+            yield f"{file} {name} {' '.join(defines)} sm_{target}", report(log.getvalue())
 
 
 def collect() -> dict:

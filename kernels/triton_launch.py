@@ -6,6 +6,7 @@ rounding. So bfloat16 tensors enter the interpreter as float32 and are rounded w
 between is float32, as it is in the kernels themselves, which load, convert and compute in float32.
 """
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -61,3 +62,9 @@ def _interpret(kernel: Callable, grid: tuple[int, ...], args: tuple, options: di
     for memory, wide, before in copies:
         written = wide.view(torch.int32) != before.view(torch.int32)
         memory[written] = wide[written].to(memory.dtype)
+
+
+@functools.cache
+def multiprocessors(device: torch.device) -> int:
+    """Multiprocessors of a GPU; for a CPU those of the reference target, an H200, so that launches are alike everywhere."""
+    return 132 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count

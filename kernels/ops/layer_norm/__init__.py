@@ -15,9 +15,10 @@ import torch.nn.functional as F
 
 from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer, Variant, level_number
-from kernels.ops.layer_norm import cuda, native, triton_forward, wrong
+from kernels.ops.layer_norm import cuda, cuda_backward, native, triton_backward, triton_forward, wrong, wrong_backward
 from kernels.ops.layer_norm.arguments import validate
 from kernels.ops.layer_norm.cases import CASES, make_inputs
+from kernels.ops.layer_norm.registration import join
 
 HERE = Path(__file__).parent
 
@@ -47,11 +48,12 @@ def layer_norm(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    validate(x, weight, bias, eps)
     if level is None:
-        level = "triton" if x.is_cuda else "native"
+        level = "triton" if isinstance(x, torch.Tensor) and x.is_cuda else "native"
     number = level_number(level)
-    if number >= 4 and torch.autograd.forward_ad._current_level >= 0:
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        validate(x, weight, bias, eps)
+    elif torch.autograd.forward_ad._current_level >= 0:
         raise NotImplementedError(
             f"level: {level!r} has gradients by reverse mode only; forward mode has levels 1 and 2"
         )
@@ -84,11 +86,49 @@ def liger():
     return layer_norm
 
 
+def quack():
+    from quack.rmsnorm import layernorm_bwd, layernorm_fwd  # quack-kernels, where both norms share a kernel
+
+    class LayerNorm(torch.autograd.Function):
+        """Its two functions as they are, which it does not join for autograd. It wants weight and bias in float32."""
+
+        @staticmethod
+        def forward(ctx, x, weight, bias, eps):
+            keep = any(ctx.needs_input_grad)
+            result = layernorm_fwd(x, weight.float(), bias.float(), eps, return_rstd=keep, return_mean=keep)
+            if not keep:
+                return result
+            y, rstd, mean = result
+            ctx.save_for_backward(x, weight, rstd, mean)
+            return y
+
+        @staticmethod
+        def backward(ctx, dy):
+            x, weight, rstd, mean = ctx.saved_tensors
+            return *layernorm_bwd(x, weight, dy, rstd, mean), None
+
+    return lambda x, weight, bias, eps=1e-5: LayerNorm.apply(x, weight, bias, eps)
+
+
+def quack_unsupported(case: Case, machine: Machine) -> str | None:
+    return needs_gpu(case, machine) or (None if len(case.shape) == 2 else "takes matrices only")
+
+
 def cost(case: Case) -> Cost:
     """Bytes: x and weight and bias read once, y written once. Operations: 8 an element, as in the formula."""
     elements = torch.Size(case.shape).numel()
     itemsize = getattr(torch, case.dtype).itemsize
     return Cost(bytes=(2 * elements + 2 * case.shape[-1]) * itemsize, flops=8 * elements)
+
+
+def backward_cost(case: Case) -> Cost:
+    """Bytes: dy, x and weight read once, dx, dweight and dbias written once. Operations: 16 an element.
+
+    Those are 5 for the normalised row, 4 for the two sums in dx, 4 for dx, 2 for dweight and 1 for dbias.
+    """
+    elements = torch.Size(case.shape).numel()
+    itemsize = getattr(torch, case.dtype).itemsize
+    return Cost(bytes=(3 * elements + 3 * case.shape[-1]) * itemsize, flops=16 * elements)
 
 
 def needs_compiler(case: Case, machine: Machine) -> str | None:
@@ -98,6 +138,9 @@ def needs_compiler(case: Case, machine: Machine) -> str | None:
 def needs_gpu(case: Case, machine: Machine) -> str | None:
     return "runs on a GPU only" if machine.device == "cpu" else None
 
+
+TRITON_FORWARD, TRITON_BACKWARD = join("layer_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
+CUDA_FORWARD, CUDA_BACKWARD = join("layer_norm_cuda", cuda.FORWARD, cuda_backward.BACKWARD)
 
 OPERATION = Operation(
     name="layer_norm",
@@ -122,30 +165,19 @@ OPERATION = Operation(
             (HERE / "native.py",),
             unsupported=needs_compiler,
         ),
-        Variant(
-            4,
-            "row",
-            triton_forward.layer_norm,
-            "one program a row, the row kept in registers",
-            (HERE / "triton_forward.py",),
-            unsupported=triton_forward.unsupported,
-        ),
-        Variant(
-            5,
-            "block",
-            cuda.layer_norm,
-            "one block a row, sums by a tree in shared memory",
-            (HERE / "layer_norm.cu", HERE / "cuda.py"),
-            unsupported=cuda.unsupported,
-        ),
+        *TRITON_FORWARD,
+        *CUDA_FORWARD,
     ),
-    wrong=wrong.VARIANTS,
+    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
+    wrong=(*wrong.VARIANTS, *wrong_backward.VARIANTS),
     peers=(
         Peer("torch", lambda: torch_layer_norm),
         Peer("torch.compile", lambda: torch.compile(torch_layer_norm, dynamic=False)),
         Peer("liger", liger, unsupported=needs_gpu),
+        Peer("quack", quack, unsupported=quack_unsupported),
     ),
     cost=cost,
+    backward_cost=backward_cost,
     cases=CASES,
 )
 

@@ -36,9 +36,45 @@ def validate(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | 
 
 def validate_for_kernel(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> None:
     """As `validate`, and only the dtypes that the kernels of levels 4 and 5 are written for."""
+    if accepted(x, weight, bias, eps):
+        return
     validate(x, weight, bias, eps)
     if x.dtype not in KERNEL_DTYPES:
         raise TypeError(f"x: got dtype {x.dtype}, expected float32, float16 or bfloat16 at levels 4 and 5")
+
+
+def accepted(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> bool:
+    """True only for arguments that `validate_for_kernel` has nothing against; False for those it should look at closely.
+
+    What checking costs, every call pays: the questions behind the messages of `validate` are worth their microseconds only
+    where a message is due.
+    """
+    if not isinstance(x, torch.Tensor) or type(eps) is not float or not eps >= 0:
+        return False
+    dtype, device, columns = x.dtype, x.device, x.shape[-1:]
+    return (
+        dtype in KERNEL_DTYPES
+        and x.layout is torch.strided
+        and len(columns) == 1
+        and (weight is None or fits(weight, dtype, columns, device))
+        and (bias is None or fits(bias, dtype, columns, device))
+    )
+
+
+def fits(tensor: object, dtype: torch.dtype, shape: torch.Size, device: torch.device) -> bool:
+    return (
+        isinstance(tensor, torch.Tensor) and tensor.dtype is dtype and tensor.shape == shape and tensor.device == device
+    )
+
+
+def validate_gradient(dy: torch.Tensor, x: torch.Tensor) -> None:
+    """Raise a TypeError or ValueError unless dy could be the gradient of an output made from x."""
+    if dy.dtype != x.dtype:
+        raise TypeError(f"dy: got dtype {dy.dtype}, expected {x.dtype} like x")
+    if dy.shape != x.shape:
+        raise ValueError(f"dy: got shape {tuple(dy.shape)}, expected {tuple(x.shape)} like x")
+    if dy.device != x.device:
+        raise ValueError(f"dy: is on {dy.device}, expected {x.device} like x")
 
 
 def as_rows(x: torch.Tensor) -> torch.Tensor:

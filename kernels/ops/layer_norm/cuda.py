@@ -1,7 +1,13 @@
-"""Level 5: the Python side of layer_norm.cu.
+"""Level 5: the Python side of layer_norm.cu and layer_norm_vector.cu, forward.
 
 Rungs, plain to best:
-    block    one block a row; sums by a tree in shared memory.
+    block     one block a row; sums by a tree in shared memory.
+    warp      sums by shuffles within warps.
+    vector    16-byte loads, the row kept in registers.
+    reread    wide rows: 16-byte loads, the row kept in the cache and read again.
+
+Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
+1,024 threads; other rows go to `warp`.
 """
 
 from pathlib import Path
@@ -11,29 +17,30 @@ import torch
 
 from kernels.cuda import Kernel, RawModule
 from kernels.machine import Machine
-from kernels.operation import Case
+from kernels.operation import Case, Variant
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
-from kernels.ops.layer_norm.registration import register
+from kernels.ops.layer_norm.cuda_instances import (
+    TYPES,
+    VECTOR_BYTES,
+    in_vectors,
+    kernel,
+    scalar_threads,
+    threads_of_row,
+    vectors_of_thread,
+)
+from kernels.ops.layer_norm.registration import empty_contiguous
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
-NAMES = {
-    torch.float32: "layer_norm<float>",
-    torch.float16: "layer_norm<__half>",
-    torch.bfloat16: "layer_norm<__nv_bfloat16>",
-}
+NAMES = {dtype: f"block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
+WIDEST_IN_REGISTERS = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
 
 
 def unsupported(case: Case, machine: Machine) -> str | None:
     if machine.device == "cpu" and machine.compiler is None:
         return "no C++ compiler: g++ or clang++ is needed"
     return None
-
-
-def launch_parameters(N: int) -> int:
-    """Threads of a block for rows of N: the power of two above N/4, at least a warp and at most 512."""
-    return min(max(1 << (N // 4).bit_length(), 32), 512)
 
 
 def launch(
@@ -43,20 +50,82 @@ def launch(
     bias: torch.Tensor | None,
     eps: float,
 ) -> torch.Tensor:
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
+    """Launch the kernel of x's dtype with one block a row."""
+    y = empty_contiguous(x)
+    if not x.numel():
         return y
     rows = as_rows(x)
     M, N = rows.shape
-    weight, bias = as_columns(weight), as_columns(bias)
-    threads = launch_parameters(N)
-    arguments = (rows, weight, bias, y, rows.stride(0), N, np.float32(eps))
+    threads = scalar_threads(N)
+    arguments = (rows, as_columns(weight), as_columns(bias), y, rows.stride(0), N, np.float32(eps))
     kernels[x.dtype]((M,), (threads,), arguments, shared_mem=4 * threads)
     return y
 
 
-def forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+def block(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     return launch(KERNELS, x, weight, bias, eps)
 
 
-layer_norm = register("layer_norm_cuda", forward)
+def warp(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    return launch({x.dtype: kernel("layer_norm.cu", "warp", x.dtype)}, x, weight, bias, eps)
+
+
+def vector_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
+    """VECTORS, THREADS, ROWS and FULL of the kernel `vector` for rows of N."""
+    threads = threads_of_row(N)
+    vectors = vectors_of_thread(N, threads, itemsize)
+    rows = 2 if threads == 32 else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
+    return vectors, threads, rows, vectors * threads * VECTOR_BYTES == N * itemsize
+
+
+def vector(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    y = empty_contiguous(x)
+    if not x.numel():
+        return y
+    rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
+    M, N = rows.shape
+    if threads_of_row(N) > 1024 or not in_vectors(N, rows, weight, bias):
+        return warp(x, weight, bias, eps)
+    parameters = _, threads, rows_of_block, _ = vector_parameters(N, x.itemsize)
+    arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
+    launched = kernel("layer_norm_vector.cu", "vector", x.dtype, *parameters)
+    launched((-(-M // rows_of_block),), (threads, rows_of_block), arguments)
+    return y
+
+
+def reread_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
+    """VECTORS, THREADS, BLOCKS of a multiprocessor and FULL of the kernel `reread` for rows of N."""
+    vectors, threads, _, full = vector_parameters(N, itemsize)
+    return vectors, threads, 3 if threads <= 512 else 2, full
+
+
+def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    N = x.shape[-1]
+    if not x.numel() or not WIDEST_IN_REGISTERS < N or threads_of_row(N) > 1024:
+        return vector(x, weight, bias, eps)
+    rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
+    if not in_vectors(N, rows, weight, bias):
+        return vector(x, weight, bias, eps)
+    y = empty_contiguous(x)
+    parameters = _, threads, _, _ = reread_parameters(N, x.itemsize)
+    launched = kernel("layer_norm_vector.cu", "reread", x.dtype, *parameters)
+    launched((rows.shape[0],), (threads,), (rows, weight, bias, y, rows.stride(0), N, np.float32(eps)))
+    return y
+
+
+HERE = SOURCE.parent
+SCALAR = (SOURCE, Path(__file__))
+VECTOR = (HERE / "layer_norm_vector.cu", HERE / "vectors.cuh", Path(__file__))
+FORWARD = (
+    Variant(5, "block", block, "one block a row, sums by a tree in shared memory", SCALAR, unsupported),
+    Variant(5, "warp", warp, "sums by shuffles within warps, shared memory only between them", SCALAR, unsupported),
+    Variant(5, "vector", vector, "16-byte loads, the row kept in registers", VECTOR, unsupported),
+    Variant(
+        5,
+        "reread",
+        reread,
+        "wide rows: the row kept in the cache and read again, several blocks a multiprocessor",
+        VECTOR,
+        unsupported,
+    ),
+)

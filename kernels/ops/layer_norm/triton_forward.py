@@ -1,24 +1,32 @@
 """Level 4: layer norm in Triton, forward.
 
 Rungs, plain to best:
-    row    one program a row: the row is read once, kept in registers, and written once. A row too wide for the
-           registers is read in three passes of 8,192 columns instead.
+    row       one program a row: the row is read once, kept in registers, and written once.
+    rows      narrow rows several at a time.
+    passes    wide rows are read again from cache instead of being kept: programs that hold no row leave registers for
+              another program on the same multiprocessor, whose loads fill the time in which this one adds up.
+Rows too wide for the registers are read in passes on every rung.
 
-Each program computes, in float32, y = (x - mean) / sqrt(variance + eps) · weight + bias for one row of M×N.
+Each program computes, in float32, y = (x - mean) / sqrt(variance + eps) · weight + bias for rows of an M×N matrix.
 """
+
+from collections.abc import Callable
+from pathlib import Path
 
 import torch
 import triton
 import triton.language as tl
 
 from kernels.machine import Machine
-from kernels.operation import Case
+from kernels.operation import Case, Variant
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
-from kernels.ops.layer_norm.registration import register
+from kernels.ops.layer_norm.registration import empty_contiguous
 from kernels.triton_launch import launch
 
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
 WIDEST_IN_REGISTERS = 32_768
+WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
+NARROW = 1_024
 
 
 @triton.jit
@@ -41,7 +49,25 @@ def row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: 
 
 
 @triton.jit
-def wide_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: tl.constexpr):
+def rows_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
+    columns = tl.arange(0, BLOCK_N)[None, :]
+    inside = (rows < M) & (columns < N)
+    x = tl.load(x_ptr + rows * row_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    mean = tl.div_rn(tl.sum(x, 1), tl.cast(N, tl.float32))[:, None]
+    centred = tl.where(inside, x - mean, 0.0)
+    variance = (tl.sum(centred * centred, 1) / N)[:, None]
+    y = centred / tl.sqrt(variance + eps)
+    if weight_ptr is not None:
+        y *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    if bias_ptr is not None:
+        y += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    tl.store(y_ptr + rows * N + columns, y, mask=inside)
+
+
+@triton.jit
+def passes_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N: tl.constexpr, eps, BLOCK_N: tl.constexpr):
+    # N is known to the compiler, which can then unroll the loops and have the loads of several blocks on their way.
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * row_stride
     y_ptr += row * N
@@ -49,26 +75,28 @@ def wide_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOC
 
     total = tl.zeros((BLOCK_N,), tl.float32)
     for start in range(0, N, BLOCK_N):
-        columns = start + lanes
-        total += tl.load(x_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+        inside = start + lanes < N
+        # What is read again is asked to stay in cache, and what is read for the last time to go first.
+        total += tl.load(x_ptr + start + lanes, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
     mean = tl.div_rn(tl.sum(total), tl.cast(N, tl.float32))
 
     squares = tl.zeros((BLOCK_N,), tl.float32)
     for start in range(0, N, BLOCK_N):
-        columns = start + lanes
-        x = tl.load(x_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-        centred = tl.where(columns < N, x - mean, 0.0)
+        inside = start + lanes < N
+        x = tl.load(x_ptr + start + lanes, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        centred = tl.where(inside, x - mean, 0.0)
         squares += centred * centred
     rstd = 1.0 / tl.sqrt(tl.sum(squares) / N + eps)
 
     for start in range(0, N, BLOCK_N):
         columns = start + lanes
         inside = columns < N
-        y = (tl.load(x_ptr + columns, mask=inside, other=0.0).to(tl.float32) - mean) * rstd
+        x = tl.load(x_ptr + columns, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        y = (x - mean) * rstd
         if weight_ptr is not None:
-            y *= tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+            y *= tl.load(weight_ptr + columns, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
         if bias_ptr is not None:
-            y += tl.load(bias_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+            y += tl.load(bias_ptr + columns, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
         tl.store(y_ptr + columns, y, mask=inside)
 
 
@@ -78,25 +106,54 @@ def unsupported(case: Case, machine: Machine) -> str | None:
     return None
 
 
-def launch_parameters(N: int) -> dict[str, int]:
-    """Block width and warps for rows of N: a function of the width alone, the same on every machine."""
-    if N > WIDEST_IN_REGISTERS:
-        return {"BLOCK_N": 8_192, "num_warps": 32}
+def by_row(x, weight, bias, y, eps) -> None:
+    M, N = x.shape
     block = triton.next_power_of_2(N)
-    # 32 values a thread: enough loads in flight, and few enough warps that their partial sums meet quickly.
-    return {"BLOCK_N": block, "num_warps": max(block // 1_024, 1)}
+    # 64 values a thread: enough loads in flight, and few enough warps that their partial sums meet quickly.
+    tile = {"BLOCK_N": block, "num_warps": max(block // 2_048, 1)}
+    launch(row_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
-def forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
-    rows = as_rows(x)
-    M, N = rows.shape
-    kernel = row_kernel if N <= WIDEST_IN_REGISTERS else wide_row_kernel
-    weight, bias = as_columns(weight), as_columns(bias)
-    launch(kernel, (M,), rows, weight, bias, y, rows.stride(0), N, eps, **launch_parameters(N))
+def by_rows(x, weight, bias, y, eps) -> None:
+    M, N = x.shape
+    block = triton.next_power_of_2(N)
+    # 2,048 values, but of at most 16 rows: few rows alone would leave most of the GPU idle.
+    tile = {"ROWS": min(2_048 // block, 16), "BLOCK_N": block, "num_warps": 2}
+    launch(rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, bias, y, x.stride(0), M, N, eps, **tile)
+
+
+def by_passes(x, weight, bias, y, eps) -> None:
+    M, N = x.shape
+    # With 32 registers a thread a multiprocessor holds two rows, whose 128 KiB its first cache keeps for the later passes.
+    tile = {"BLOCK_N": 8_192, "num_warps": min(triton.next_power_of_2(N) // 1_024, 32)}
+    launch(passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
+
+
+def run(choose: Callable[[int], Callable], x, weight, bias, eps) -> torch.Tensor:
+    y = empty_contiguous(x)
+    if y.numel():
+        matrix = as_rows(x)
+        choose(matrix.shape[1])(matrix, as_columns(weight), as_columns(bias), y, eps)
     return y
 
 
-layer_norm = register("layer_norm_triton", forward)
+def row(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    return run(lambda N: by_row if N <= WIDEST_IN_REGISTERS else by_passes, x, weight, bias, eps)
+
+
+def rows(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    return run(
+        lambda N: by_rows if N <= NARROW else by_row if N <= WIDEST_IN_REGISTERS else by_passes, x, weight, bias, eps
+    )
+
+
+def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    return run(lambda N: by_rows if N <= NARROW else by_row if N <= WIDEST_KEPT else by_passes, x, weight, bias, eps)
+
+
+SOURCE = (Path(__file__),)
+FORWARD = (
+    Variant(4, "row", row, "one program a row, the row kept in registers", SOURCE, unsupported),
+    Variant(4, "rows", rows, "narrow rows several at a time", SOURCE, unsupported),
+    Variant(4, "passes", passes, "wide rows read again from cache, not kept", SOURCE, unsupported),
+)

@@ -140,7 +140,10 @@ add(1, "narrow-arithmetic", "computes in the input's dtype", narrow_arithmetic)
 add(1, "no-bias", "forgets the bias", no_bias)
 add(1, "zeros", "gives zeros", zeros)
 add(
-    1, "constant-statistics", "right output, but its gradient takes mean and variance as constants", constant_statistics
+    1,
+    "constant-statistics",
+    "right output, but its gradient takes mean and variance as constants",
+    constant_statistics,
 )
 add(1, "strides-ignored", "reads memory as if x were contiguous", strides_ignored)
 add(1, "last-row-unwritten", "never writes the last row", last_row_unwritten)

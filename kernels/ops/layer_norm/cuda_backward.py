@@ -1,0 +1,186 @@
+"""Level 5: the Python side of layer_norm_backward.cu and layer_norm_backward_vector.cu.
+
+Rungs, plain to best:
+    atomics     one block a row; dweight and dbias by atomic additions.
+    partials    dweight and dbias by kernels of their own, in which a thread owns a column.
+    queue       16-byte loads, all sums in registers, the next rows on their way.
+    cluster     wide rows: as queue, a row shared by the blocks of a cluster.
+
+Each takes (dy, x, weight, bias, eps) and gives (dx, dweight or None, dbias or None). The last two need rows of whole 16-byte
+vectors, up to 8,192 and 32,768 columns, and the last a GPU of sm_90 or newer; other rows go to `partials`.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from kernels.machine import Machine
+from kernels.operation import Case, Variant
+from kernels.ops.layer_norm.arguments import as_columns, as_rows
+from kernels.ops.layer_norm.cuda_instances import (
+    SHARED_BYTES,
+    VECTOR_BYTES,
+    in_vectors,
+    kernel,
+    multiprocessors,
+    power_of_2_from,
+    scalar_threads,
+    threads_of_row,
+    vectors_of_thread,
+)
+from kernels.ops.layer_norm.registration import empty_contiguous
+
+Gradients = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]
+WIDEST_OF_BLOCK, WIDEST_OF_CLUSTER = 8_192, 32_768  # columns
+REGISTERS = {2: 168, 4: 255}  # of a thread, by itemsize; a multiprocessor has 65,536
+
+
+def empty_gradients(x, weight, bias) -> Gradients:
+    return empty_contiguous(x), *(None if of is None else empty_contiguous(of) for of in (weight, bias))
+
+
+def without_rows(dx, dweight, dbias) -> Gradients:
+    """The gradients where x has no element: sums of nothing."""
+    for sums in (dweight, dbias):
+        if sums is not None:
+            sums.zero_()
+    return dx, dweight, dbias
+
+
+def atomics(dy, x, weight, bias, eps) -> Gradients:
+    """Not deterministic: the order in which blocks add to dweight and dbias, and so their rounding, changes by chance."""
+    dx = empty_contiguous(x)
+    sums = [
+        None if of is None else torch.zeros(of.shape, dtype=torch.float32, device=x.device) for of in (weight, bias)
+    ]
+    if x.numel():
+        dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+        M, N = rows.shape
+        arguments = (dy_rows, rows, columns, dx, *sums, dy_rows.stride(0), rows.stride(0), N, np.float32(eps))
+        kernel("layer_norm_backward.cu", "atomics", x.dtype)((M,), (scalar_threads(N),), arguments)
+    return dx, *(None if of is None else of.to(x.dtype) for of in sums)
+
+
+def add_up(partial, dweight, dbias, dtype) -> None:
+    """dweight and dbias from the G×2×N sums of G blocks."""
+    if dweight is None and dbias is None:
+        return
+    G, _, N = partial.shape
+    arguments = (partial, dweight, dbias, G, N)
+    kernel("layer_norm_backward.cu", "column_sums", dtype)((-(-2 * N // 32),), (32, 32), arguments)
+
+
+def column_blocks(M: int, N: int, multiprocessors: int) -> int:
+    """Into how many parts the rows are divided: so many that each multiprocessor gets 16 blocks of 32 columns."""
+    return min(max(16 * multiprocessors // -(-N // 32), 1), -(-M // 8))
+
+
+def partials(dy, x, weight, bias, eps) -> Gradients:
+    """Deterministic on one kind of GPU: which rows a block adds up, and in which order, is fixed."""
+    dx, dweight, dbias = empty_gradients(x, weight, bias)
+    if not x.numel():
+        return without_rows(dx, dweight, dbias)
+    dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+    M, N = rows.shape
+    strides = dy_rows.stride(0), rows.stride(0)
+    statistics = torch.empty((M, 2), dtype=torch.float32, device=x.device)
+    arguments = (dy_rows, rows, columns, dx, statistics, *strides, N, np.float32(eps))
+    kernel("layer_norm_backward.cu", "rows", x.dtype)((M,), (scalar_threads(N),), arguments)
+    G = column_blocks(M, N, multiprocessors(x.device))
+    partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
+    arguments = (dy_rows, rows, statistics, partial, *strides, M, N)
+    kernel("layer_norm_backward.cu", "columns", x.dtype)((-(-N // 32), G), (32, 8), arguments)
+    add_up(partial, dweight, dbias, x.dtype)
+    return dx, dweight, dbias
+
+
+def queue_parameters(N: int, itemsize: int) -> tuple[int, int, int, int, int, bool]:
+    """VECTORS, THREADS, ROWS and STAGES of a block, BLOCKS of a multiprocessor, and FULL, for N columns in a block."""
+    threads = power_of_2_from(threads_of_row(N))  # the parts of a row, one a warp, are merged in pairs
+    vectors = vectors_of_thread(N, threads, itemsize)
+    full = vectors * threads * VECTOR_BYTES == N * itemsize
+    if threads == 32:
+        return vectors, threads, 8, 2, 1, full
+    blocks = max(65_536 // (REGISTERS[itemsize] * threads), 1)
+    stages = min(SHARED_BYTES // (blocks * 2 * vectors * threads * VECTOR_BYTES), 3)
+    return vectors, threads, 1, stages, blocks, full
+
+
+def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
+    """The gradients by the kernel of layer_norm_backward_vector.cu, with `cluster` blocks to a row."""
+    dx, dweight, dbias = empty_gradients(x, weight, bias)
+    M, N = x.shape
+    columns = -(-N // cluster)
+    parameters = vectors, threads, rows, stages, blocks, full = queue_parameters(columns, x.itemsize)
+    slots = blocks * multiprocessors(x.device)
+    if cluster > 1:
+        # A cluster lies in one part of the GPU, and no part is an exact number of clusters: on an H200 clusters of 8 blocks
+        # leave 12 of 132 multiprocessors over. A cluster too many would run alone, after all others.
+        slots = slots * 10 // 11
+    G = min(-(-M // rows), slots // cluster)
+    partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
+    shared_bytes = 2 * stages * vectors * threads * rows * VECTOR_BYTES
+    launched = kernel(
+        "layer_norm_backward_vector.cu", "vector", x.dtype, *parameters, cluster=cluster, shared_bytes=shared_bytes
+    )
+    arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))
+    launched((G * cluster,), (threads, rows), arguments, shared_mem=shared_bytes)
+    add_up(partial, dweight, dbias, x.dtype)
+    return dx, dweight, dbias
+
+
+def queue(dy, x, weight, bias, eps) -> Gradients:
+    """Deterministic on one kind of GPU: which rows a block adds up, and in which order, is fixed."""
+    N = x.shape[-1]
+    if x.numel() and N <= WIDEST_OF_BLOCK:
+        dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+        if in_vectors(N, dy_rows, rows, columns):
+            dx, dweight, dbias = in_registers(dy_rows, rows, columns, bias, eps, cluster=1)
+            return dx.view(x.shape), dweight, dbias
+    return partials(dy, x, weight, bias, eps)
+
+
+def blocks_of_row(N: int) -> int:
+    """The blocks that share a row of N columns, 4,096 each: a power of two."""
+    return power_of_2_from(-(-N // 4_096))
+
+
+def cluster(dy, x, weight, bias, eps) -> Gradients:
+    """Deterministic on one kind of GPU: which rows a cluster adds up, and in which order, is fixed."""
+    N = x.shape[-1]
+    if x.numel() and WIDEST_OF_BLOCK < N <= WIDEST_OF_CLUSTER and has_clusters(x.device):
+        dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+        if in_vectors(N, dy_rows, rows, columns):
+            dx, dweight, dbias = in_registers(dy_rows, rows, columns, bias, eps, blocks_of_row(N))
+            return dx.view(x.shape), dweight, dbias
+    return queue(dy, x, weight, bias, eps)
+
+
+def has_clusters(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def unsupported(case: Case, machine: Machine) -> str | None:
+    if machine.device == "cpu" and machine.compiler is None:
+        return "no C++ compiler: g++ or clang++ is needed"
+    return None
+
+
+def cluster_unsupported(case: Case, machine: Machine) -> str | None:
+    if machine.device == "cpu" and WIDEST_OF_BLOCK < case.shape[-1] <= WIDEST_OF_CLUSTER:
+        return f"more than {WIDEST_OF_BLOCK:,} columns are shared by a cluster of blocks, which runs on a GPU only"
+    return unsupported(case, machine)
+
+
+HERE = Path(__file__).parent
+SCALAR = (HERE / "layer_norm_backward.cu", Path(__file__))
+VECTOR = (HERE / "layer_norm_backward_vector.cu", HERE / "vectors.cuh", Path(__file__))
+BACKWARD = (
+    Variant(5, "atomics", atomics, "dweight and dbias by an atomic addition an element", SCALAR, unsupported),
+    Variant(
+        5, "partials", partials, "dweight and dbias by kernels in which a thread owns a column", SCALAR, unsupported
+    ),
+    Variant(5, "queue", queue, "16-byte loads, all sums in registers, the next rows on their way", VECTOR, unsupported),
+    Variant(5, "cluster", cluster, "wide rows: shared by the blocks of a cluster", VECTOR, cluster_unsupported),
+)

@@ -1,0 +1,142 @@
+// Level 5: layer norm in CUDA C, backward: the rungs that read a row value by value, of any width and alignment.
+//
+// With normalised rows n_ij = (x_ij - mean_i) * rstd_i and g_ij = dy_ij * weight_j, for each of M rows of N columns:
+//
+//     dx_ij     = rstd_i * (g_ij - 1/N * sum_k g_ik - n_ij * 1/N * sum_k g_ik n_ik)
+//     dweight_j = sum_i dy_ij * n_ij
+//     dbias_j   = sum_i dy_ij
+//
+//     atomics     one block a row; it adds its dy * n and dy to dweight and dbias by atomic operations.
+//     partials    dx row by row, then dweight and dbias column by column: each block adds up some rows, alone, and the
+//                 last kernel adds up the blocks. The order of every sum is fixed.
+//
+// T is float, __half or __nv_bfloat16; the arithmetic is float. weight, dweight and dbias may be null. A block has a
+// multiple of 32 threads.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+// The sum of `value` over the warp, given to every lane.
+__device__ float warp_sum(float value)
+{
+    for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffff, value, apart);
+    return value;
+}
+
+// The sum of `value` over the block, given to every thread. Each of the sums over a row has an `of_warp` of its own, so
+// that no barrier is needed between reading the one and writing the other.
+__device__ float block_sum(float value, float* of_warp)
+{
+    value = warp_sum(value);
+    int lane = threadIdx.x % 32;
+    if (lane == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();
+    return warp_sum(lane < blockDim.x / 32 ? of_warp[lane] : 0.0f);
+}
+
+// What dx needs to know of a whole row: the means of g and of g * n are over its columns.
+struct Row {
+    float mean, rstd, g, gn;
+};
+
+template <typename T>
+__device__ Row row_of(const T* dy, const T* x, const T* weight, int N, float eps)
+{
+    __shared__ float of_warp[4][32];
+    float sum = 0.0f;
+    for (int j = threadIdx.x; j < N; j += blockDim.x) sum += (float)x[j];
+    float mean = block_sum(sum, of_warp[0]) / N;
+
+    float squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
+    for (int j = threadIdx.x; j < N; j += blockDim.x) {
+        float centred = (float)x[j] - mean;
+        float g = weight ? (float)dy[j] * (float)weight[j] : (float)dy[j];
+        squares += centred * centred;
+        g_sum += g;
+        gc_sum += g * centred;
+    }
+    float rstd = rsqrtf(block_sum(squares, of_warp[1]) / N + eps);
+    return {mean, rstd, block_sum(g_sum, of_warp[2]) / N, block_sum(gc_sum, of_warp[3]) * rstd / N};
+}
+
+// M blocks; dweight and dbias are zeros before.
+template <typename T>
+__global__ void atomics(const T* dy, const T* x, const T* weight, T* dx, float* dweight, float* dbias,
+                        long long dy_stride, long long x_stride, int N, float eps)
+{
+    dy += blockIdx.x * dy_stride;
+    x += blockIdx.x * x_stride;
+    dx += (long long)blockIdx.x * N;
+    Row row = row_of(dy, x, weight, N, eps);
+    for (int j = threadIdx.x; j < N; j += blockDim.x) {
+        float n = ((float)x[j] - row.mean) * row.rstd;
+        float g = weight ? (float)dy[j] * (float)weight[j] : (float)dy[j];
+        dx[j] = (T)(row.rstd * (g - row.g - n * row.gn));
+        if (dweight) atomicAdd(&dweight[j], (float)dy[j] * n);
+        if (dbias) atomicAdd(&dbias[j], (float)dy[j]);
+    }
+}
+
+// M blocks: dx, and mean and rstd of each row in statistics, M pairs.
+template <typename T>
+__global__ void rows(const T* dy, const T* x, const T* weight, T* dx, float2* statistics, long long dy_stride,
+                     long long x_stride, int N, float eps)
+{
+    dy += blockIdx.x * dy_stride;
+    x += blockIdx.x * x_stride;
+    dx += (long long)blockIdx.x * N;
+    Row row = row_of(dy, x, weight, N, eps);
+    if (threadIdx.x == 0) statistics[blockIdx.x] = {row.mean, row.rstd};
+    for (int j = threadIdx.x; j < N; j += blockDim.x) {
+        float n = ((float)x[j] - row.mean) * row.rstd;
+        float g = weight ? (float)dy[j] * (float)weight[j] : (float)dy[j];
+        dx[j] = (T)(row.rstd * (g - row.g - n * row.gn));
+    }
+}
+
+// A thread owns a column. (ceil(N / 32), G) blocks of (32, 8) threads; threads with the same threadIdx.x share a column and
+// take every (8 * G)-th row. partial is G×2×N: what the blocks have to give to dweight and to dbias.
+template <typename T>
+__global__ void columns(const T* dy, const T* x, const float2* statistics, float* partial, long long dy_stride,
+                        long long x_stride, long long M, int N)
+{
+    __shared__ float2 sums[8][32];
+    int j = blockIdx.x * 32 + threadIdx.x;
+    float2 sum = {0.0f, 0.0f};
+    if (j < N) {
+#pragma unroll 4  // rows on their way at once
+        for (long long i = blockIdx.y * 8 + threadIdx.y; i < M; i += gridDim.y * 8) {
+            float2 row = statistics[i];
+            float d = (float)dy[i * dy_stride + j];
+            sum.x += d * (((float)x[i * x_stride + j] - row.x) * row.y);
+            sum.y += d;
+        }
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || j >= N) return;
+    for (int y = 1; y < 8; ++y) {
+        sum.x += sums[y][threadIdx.x].x;
+        sum.y += sums[y][threadIdx.x].y;
+    }
+    partial[(long long)blockIdx.y * 2 * N + j] = sum.x;
+    partial[(long long)blockIdx.y * 2 * N + N + j] = sum.y;
+}
+
+// dweight and dbias, T[N] or null, as the sums of a G×2×N partial over G, always in the same order. (32, 32) threads for
+// every 32 of the 2 * N columns.
+template <typename T>
+__global__ void column_sums(const float* partial, T* dweight, T* dbias, int G, int N)
+{
+    __shared__ float of_lane[32][33];  // 33: a column of 32 lies in 32 banks
+    int j = blockIdx.x * 32 + threadIdx.x;
+    float sum = 0.0f;
+    if (j < 2 * N)
+        for (int g = threadIdx.y; g < G; g += 32) sum += partial[(long long)g * 2 * N + j];
+    of_lane[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    sum = warp_sum(of_lane[threadIdx.x][threadIdx.y]);
+    j = blockIdx.x * 32 + threadIdx.y;
+    T* to = j < N ? dweight : dbias;
+    if (threadIdx.x == 0 && j < 2 * N && to) to[j < N ? j : j - N] = (T)sum;
+}

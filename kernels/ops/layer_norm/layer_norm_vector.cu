@@ -1,0 +1,123 @@
+// Level 5: layer norm in CUDA C, forward: the rungs with 16-byte loads. Compiled after vectors.cuh.
+//
+//     vector    the row stays in registers.
+//     reread    wide rows: the row stays in the cache instead, so that several blocks are on a multiprocessor at once.
+//
+// A thread has vectors threadIdx.x + k * THREADS of a row, k < VECTORS. N is a multiple of Vector::SIZE and at most VECTORS *
+// THREADS of them: exactly so many if FULL. All rows start at multiples of 16 bytes.
+
+// The sum of `value` over the blockDim.x threads that share a row, given to each. A second sum takes another `of_warp`,
+// so that no barrier is needed between reading the one and writing the other.
+__device__ float row_sum(float value, float* of_warp)
+{
+    value = warp_sum(value);
+    if (blockDim.x == 32) return value;
+    int lane = threadIdx.x % 32;
+    if (lane == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();
+    return warp_sum(lane < blockDim.x / 32 ? of_warp[lane] : 0.0f);
+}
+
+// The first column of a thread's vector k.
+template <typename T, int THREADS>
+__device__ int column(int k)
+{
+    return (k * THREADS + threadIdx.x) * Vector<T>::SIZE;
+}
+
+// Sums of even and of odd columns: two chains of additions, not one.
+template <typename T>
+__device__ void add(float2& sum, Vector<T> row)
+{
+    for (int p = 0; p < Vector<T>::PAIRS; ++p) {
+        float2 x = to_float2(row.at[p]);
+        sum.x += x.x;
+        sum.y += x.y;
+    }
+}
+
+template <typename T>
+__device__ void add_squares(float2& squares, Vector<T> row, float mean)
+{
+    for (int p = 0; p < Vector<T>::PAIRS; ++p) {
+        float2 x = to_float2(row.at[p]);
+        squares.x += (x.x - mean) * (x.x - mean);
+        squares.y += (x.y - mean) * (x.y - mean);
+    }
+}
+
+struct Statistics {
+    float mean, rstd;  // rstd = 1 / sqrt(variance + eps)
+};
+
+template <typename T>
+__device__ Vector<T> normalised(Vector<T> row, Statistics of_row, Vector<T> weights, Vector<T> biases)
+{
+    Vector<T> y;
+    for (int p = 0; p < Vector<T>::PAIRS; ++p) {
+        float2 x = to_float2(row.at[p]), weight = to_float2(weights.at[p]), bias = to_float2(biases.at[p]);
+        from_float2(y.at[p], {(x.x - of_row.mean) * of_row.rstd * weight.x + bias.x,
+                              (x.y - of_row.mean) * of_row.rstd * weight.y + bias.y});
+    }
+    return y;
+}
+
+// ceil(M / ROWS) blocks of (THREADS, ROWS) threads; ROWS is 1 unless THREADS is 32.
+template <typename T, int VECTORS, int THREADS, int ROWS, bool FULL>
+__global__ void __launch_bounds__(THREADS* ROWS)
+    vector(const T* x, const T* weight, const T* bias, T* y, long long row_stride, long long M, int N, float eps)
+{
+    __shared__ float of_warp[2][32];
+    long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
+    if (i >= M) return;
+    x += i * row_stride;
+    y += i * N;
+
+    Vector<T> row[VECTORS] = {};
+    for (int k = 0; k < VECTORS; ++k) {
+        int j = column<T, THREADS>(k);
+        if (FULL || j < N) row[k] = load(x + j);
+    }
+
+    float2 sum = {0.0f, 0.0f}, squares = {0.0f, 0.0f};
+    for (int k = 0; k < VECTORS; ++k) add(sum, row[k]);  // vectors beyond N are zeros
+    float mean = row_sum(sum.x + sum.y, of_warp[0]) / N;
+    for (int k = 0; k < VECTORS; ++k)
+        if (FULL || column<T, THREADS>(k) < N) add_squares(squares, row[k], mean);
+    Statistics of_row = {mean, rsqrtf(row_sum(squares.x + squares.y, of_warp[1]) / N + eps)};
+
+    for (int k = 0; k < VECTORS; ++k) {
+        int j = column<T, THREADS>(k);
+        if (FULL || j < N)
+            store(y + j, normalised(row[k], of_row, load_columns(weight, j, 1.0f), load_columns(bias, j, 0.0f)));
+    }
+}
+
+// A block a row, and BLOCKS of them on a multiprocessor: while one waits for its row or for its sums, another computes. The
+// row is read from memory once; the second and the third time it comes from the cache of the multiprocessor, which has room
+// for BLOCKS rows. The barriers in row_sum keep the compiler from holding it in registers.
+template <typename T, int VECTORS, int THREADS, int BLOCKS, bool FULL>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    reread(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N, float eps)
+{
+    __shared__ float of_warp[2][32];
+    x += blockIdx.x * row_stride;
+    y += (long long)blockIdx.x * N;
+
+    float2 sum = {0.0f, 0.0f}, squares = {0.0f, 0.0f};
+    for (int k = 0; k < VECTORS; ++k) {
+        int j = column<T, THREADS>(k);
+        if (FULL || j < N) add(sum, load(x + j));
+    }
+    float mean = row_sum(sum.x + sum.y, of_warp[0]) / N;
+    for (int k = 0; k < VECTORS; ++k) {
+        int j = column<T, THREADS>(k);
+        if (FULL || j < N) add_squares(squares, load(x + j), mean);
+    }
+    Statistics of_row = {mean, rsqrtf(row_sum(squares.x + squares.y, of_warp[1]) / N + eps)};
+    for (int k = 0; k < VECTORS; ++k) {
+        int j = column<T, THREADS>(k);
+        if (FULL || j < N)
+            store(y + j, normalised(load_last(x + j), of_row, load_columns(weight, j, 1.0f), load_columns(bias, j, 0.0f)));
+    }
+}

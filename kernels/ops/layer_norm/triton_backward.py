@@ -1,0 +1,187 @@
+"""Level 4: layer norm in Triton, backward.
+
+With normalised rows n_ij = (x_ij - mean_i) · rstd_i and g_ij = dy_ij · weight_j:
+
+    dx_ij     = rstd_i · (g_ij - 1/N · sum_k g_ik - n_ij · 1/N · sum_k g_ik n_ik)
+    dweight_j = sum_i dy_ij · n_ij
+    dbias_j   = sum_i dy_ij
+
+dx needs sums along rows, dweight and dbias need sums down columns. Rungs, plain to best:
+    atomics     one program a row; it adds to dweight and dbias by atomic additions.
+    partials    a few programs, each of which walks over many rows and keeps its sums of columns in registers; a second
+                kernel adds up the programs.
+    prefetch    the same, narrow rows several at a time, and the next rows are on their way while these are computed.
+Rows too wide for the registers go to triton_backward_wide.py on every rung.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+from kernels.operation import Variant
+from kernels.ops.layer_norm.arguments import as_columns, as_rows
+from kernels.ops.layer_norm.registration import empty_contiguous
+from kernels.ops.layer_norm.triton_backward_wide import wide
+from kernels.ops.layer_norm.triton_column_sums import Gradients, Partials
+from kernels.ops.layer_norm.triton_forward import unsupported
+from kernels.triton_launch import launch, multiprocessors
+
+# x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at
+# multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.
+WIDEST, WIDEST_UNALIGNED = 8_192, 4_096
+
+
+@triton.jit
+def input_gradient(dy, x, weight, inside, N, eps):
+    """dx and the normalised rows of a tile, whose lanes beyond the row hold 0."""
+    mean = tl.div_rn(tl.sum(x, 1), tl.cast(N, tl.float32))[:, None]
+    centred = tl.where(inside, x - mean, 0.0)
+    rstd = (1.0 / tl.sqrt(tl.sum(centred * centred, 1) / N + eps))[:, None]
+    normalised = centred * rstd
+    g = dy * weight
+    mean_g = (tl.sum(g, 1) / N)[:, None]
+    mean_gn = (tl.sum(g * normalised, 1) / N)[:, None]
+    return rstd * (g - mean_g - normalised * mean_gn), normalised
+
+
+@triton.jit
+def atomics_kernel(
+    dy_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dbias_ptr, dy_stride, x_stride, N, eps, BLOCK_N: tl.constexpr
+):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK_N)[None, :]
+    inside = columns < N
+    dy = tl.load(dy_ptr + row * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    weight = 1.0
+    if weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+    dx, normalised = input_gradient(dy, x, weight, inside, N, eps)
+    tl.store(dx_ptr + row * N + columns, dx, mask=inside)
+    if dweight_ptr is not None:
+        tl.atomic_add(dweight_ptr + columns, dy * normalised, mask=inside)
+    if dbias_ptr is not None:
+        tl.atomic_add(dbias_ptr + columns, dy, mask=inside)
+
+
+@triton.jit
+def partials_kernel(
+    dy_ptr,
+    x_ptr,
+    weight_ptr,
+    dx_ptr,
+    dweight_ptr,
+    dbias_ptr,
+    dy_stride,
+    x_stride,
+    M,
+    N,
+    eps,
+    ROWS: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    program = tl.program_id(0)
+    columns = tl.arange(0, BLOCK_N)[None, :]
+    weight = 1.0
+    if weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    dweight = tl.zeros((ROWS, BLOCK_N), tl.float32)
+    dbias = tl.zeros((ROWS, BLOCK_N), tl.float32)
+    for start in tl.range(program * ROWS, M, tl.num_programs(0) * ROWS, num_stages=STAGES):
+        rows = (start + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+        inside = (rows < M) & (columns < N)
+        dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        dx, normalised = input_gradient(dy, x, weight, inside, N, eps)
+        tl.store(dx_ptr + rows * N + columns, dx, mask=inside)
+        if dweight_ptr is not None:
+            dweight += dy * normalised
+        if dbias_ptr is not None:
+            dbias += dy
+    if dweight_ptr is not None:
+        tl.store(dweight_ptr + program * N + columns, tl.sum(dweight, 0)[None, :], mask=columns < N)
+    if dbias_ptr is not None:
+        tl.store(dbias_ptr + program * N + columns, tl.sum(dbias, 0)[None, :], mask=columns < N)
+
+
+def atomics(dy, x, weight, bias, eps) -> Gradients:
+    """Not deterministic: the order in which programs add to dweight and dbias, and so their rounding, changes by chance."""
+    if not x.numel():
+        return no_elements(x, weight, bias)
+    if too_wide(x.shape[-1]):
+        return wide(dy, x, weight, bias, eps)
+    dx = empty_contiguous(x)
+    sums = [None if of is None else of.new_zeros(of.shape, dtype=torch.float32) for of in (weight, bias)]
+    dy, rows, weight = as_rows(dy), as_rows(x), as_columns(weight)
+    M, N = rows.shape
+    strides = dy.stride(0), rows.stride(0)
+    arguments = (dy, rows, weight, dx, *sums, *strides, N, eps)
+    parameters = one_row(N)
+    launch(atomics_kernel, (M,), *arguments, BLOCK_N=parameters["BLOCK_N"], num_warps=parameters["num_warps"])
+    return dx, *(None if of is None else of.to(x.dtype) for of in sums)
+
+
+def partials(dy, x, weight, bias, eps) -> Gradients:
+    """Deterministic on one kind of GPU: which rows a program adds up, and in which order, is fixed."""
+    return by_programs(dy, x, weight, bias, eps, one_row, STAGES=1)
+
+
+def prefetch(dy, x, weight, bias, eps) -> Gradients:
+    """Deterministic on one kind of GPU, as `partials`."""
+    return by_programs(dy, x, weight, bias, eps, prefetch_parameters, STAGES=4)
+
+
+def by_programs(dy, x, weight, bias, eps, parameters: Callable[[int], dict[str, int]], STAGES: int) -> Gradients:
+    if not x.numel():
+        return no_elements(x, weight, bias)
+    if too_wide(x.shape[-1]):
+        return wide(dy, x, weight, bias, eps)
+    dx = empty_contiguous(x)
+    dy, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+    M, N = rows.shape
+    tile = parameters(N)
+    programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
+    sums = Partials(programs, weight, bias)
+    strides = dy.stride(0), rows.stride(0)
+    arguments = (dy, rows, columns, dx, sums.dweight, sums.dbias, *strides, M, N, eps)
+    launch(partials_kernel, (programs,), *arguments, **tile, STAGES=STAGES)
+    return dx, *sums.add_up()
+
+
+def no_elements(x, weight, bias) -> Gradients:
+    """The gradients where x has no element: sums of nothing."""
+    return empty_contiguous(x), *(None if of is None else torch.zeros_like(of) for of in (weight, bias))
+
+
+def too_wide(N: int) -> bool:
+    return (WIDEST_UNALIGNED if N % 8 else WIDEST) < N
+
+
+def one_row(N: int) -> dict[str, int]:
+    """One row a tile, 16 values a thread; as many programs as have registers for that."""
+    block = triton.next_power_of_2(N)
+    warps = max(block // 512, 1)
+    return {"ROWS": 1, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 16 // warps}
+
+
+def prefetch_parameters(N: int) -> dict[str, int]:
+    """Narrow rows two or four at a time; 32 values a thread, or 16 where each is loaded alone; as many programs as have
+    registers for that."""
+    block = triton.next_power_of_2(N)
+    rows = 1 if block > 1_024 else 2 if block > 256 else 4
+    warps = max(rows * block // (512 if N % 8 else 1_024), 1)
+    return {"ROWS": rows, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 8 // warps}
+
+
+SOURCE = (Path(__file__), *(Path(__file__).with_name(f"triton_{name}.py") for name in ("backward_wide", "column_sums")))
+BACKWARD = (
+    Variant(4, "atomics", atomics, "one program a row; sums of columns by atomic additions", SOURCE, unsupported),
+    Variant(
+        4, "partials", partials, "each program adds up its rows alone; a second kernel joins them", SOURCE, unsupported
+    ),
+    Variant(4, "prefetch", prefetch, "the next rows on their way while these are computed", SOURCE, unsupported),
+)

@@ -1,0 +1,65 @@
+"""Level 4: dweight and dbias from the sums of single programs, the second kernel of every backward without atomics."""
+
+import torch
+import triton
+import triton.language as tl
+
+from kernels.ops.layer_norm.registration import empty_contiguous
+from kernels.triton_launch import launch
+
+Gradients = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]
+
+
+@triton.jit
+def column_sums(partials_ptr, sums_ptr, programs, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, programs, BLOCK_M):
+        rows = (start + tl.arange(0, BLOCK_M)).to(tl.int64)[:, None]
+        sums += tl.load(partials_ptr + rows * N + columns, mask=(rows < programs) & (columns < N), other=0.0)
+    tl.store(sums_ptr + columns, tl.sum(sums, 0)[None, :], mask=columns < N)
+
+
+@triton.jit
+def column_sums_kernel(
+    dweight_partials_ptr,
+    dbias_partials_ptr,
+    dweight_ptr,
+    dbias_ptr,
+    programs,
+    N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    if tl.program_id(1) == 0:
+        if dweight_ptr is not None:
+            column_sums(dweight_partials_ptr, dweight_ptr, programs, N, BLOCK_M, BLOCK_N)
+    else:
+        if dbias_ptr is not None:
+            column_sums(dbias_partials_ptr, dbias_ptr, programs, N, BLOCK_M, BLOCK_N)
+
+
+class Partials:
+    """Room for the sums of each program, float32, programs×N, for dweight and for dbias; None where there is no such gradient.
+
+    Filled by a kernel, then added up, in an order that depends on nothing but the number of programs.
+    """
+
+    def __init__(self, programs: int, weight: torch.Tensor | None, bias: torch.Tensor | None) -> None:
+        self.programs = programs
+        self.of = weight, bias
+        self.dweight, self.dbias = (
+            None if tensor is None else tensor.new_empty((programs, tensor.numel()), dtype=torch.float32)
+            for tensor in (weight, bias)
+        )
+
+    def add_up(self) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        dweight, dbias = (None if tensor is None else empty_contiguous(tensor) for tensor in self.of)
+        present = dweight if dweight is not None else dbias
+        if present is not None:
+            N = present.numel()
+            # Few programs leave little to add up in a column: then a wider block of columns instead of a higher one.
+            tile = {"BLOCK_M": 64, "BLOCK_N": 32} if self.programs > 16 else {"BLOCK_M": 8, "BLOCK_N": 256}
+            arguments = (self.dweight, self.dbias, dweight, dbias, self.programs, N)
+            launch(column_sums_kernel, (triton.cdiv(N, tile["BLOCK_N"]), 2), *arguments, **tile, num_warps=8)
+        return dweight, dbias

@@ -1,0 +1,116 @@
+"""Layer norm's CUDA kernels: rules of launches, rows beyond the rules, the order of sums, and the machine code."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernels.cuda import order
+from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, native
+
+DTYPES = {torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+
+
+@pytest.mark.parametrize("N", [1, 8, 33, 768, 1000, 1024, 5120, 8192, 32_768])
+@pytest.mark.parametrize("itemsize", [2, 4])
+def test_a_row_fits_its_threads(N, itemsize):
+    vectors, threads, rows, full = cuda.vector_parameters(N, itemsize)
+    held = vectors * threads * 16 // itemsize
+    assert held >= N and threads <= 1024 and (rows == 1 or threads == 32)
+    assert vectors * 16 // itemsize <= cuda_instances.VALUES
+    assert full == (held == N)
+    if N <= cuda_backward.WIDEST_OF_CLUSTER:
+        shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
+        vectors, threads, rows, stages, blocks, full = cuda_backward.queue_parameters(-(-N // shared_by), itemsize)
+        assert shared_by * vectors * threads * 16 // itemsize >= N
+        assert shared_by <= 8 and shared_by * threads <= 1024  # a lane for each warp that has part of a row
+        assert 2 * stages * vectors * threads * rows * 16 * blocks <= cuda_instances.SHARED_BYTES
+        assert 65_536 // (threads * rows * blocks) >= 168  # registers of a thread
+
+
+def unaligned(shape, dtype, device):
+    """A matrix that starts one element after a multiple of 16 bytes."""
+    values = torch.randn(torch.Size(shape).numel() + 1, device=device).to(dtype)
+    return values[1:].view(shape)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("which", ["x", "weight", "dy", "width", "stride"])
+def test_rows_that_are_no_vectors_are_read_value_by_value(device, dtype, which):
+    M, N = 3, 63 if which == "width" else 64
+    x, dy, weight, bias = (torch.randn(*shape, device=device).to(dtype) for shape in ((M, N), (M, N), (N,), (N,)))
+    if which == "x":
+        x = unaligned((M, N), dtype, device)
+    if which == "dy":
+        dy = unaligned((M, N), dtype, device)
+    if which == "weight":
+        weight = unaligned((N,), dtype, device)
+    if which == "stride":
+        x = torch.randn(M, N + 1, device=device).to(dtype)[:, :N]
+    y = native.layer_norm(x, weight, bias)
+    gradients = native.layer_norm_backward(dy, x, weight, bias, 1e-5)
+    for rung in cuda.FORWARD[2:]:
+        torch.testing.assert_close(rung.fn(x, weight, bias, 1e-5), y, rtol=0, atol=DTYPES[dtype])
+    for rung in cuda_backward.BACKWARD[2:]:
+        for got, expected in zip(rung.fn(dy, x, weight, bias, 1e-5), gradients, strict=True):
+            torch.testing.assert_close(got, expected, rtol=DTYPES[dtype], atol=DTYPES[dtype])
+
+
+@pytest.mark.parametrize("rung", cuda_backward.BACKWARD[1:], ids=lambda rung: rung.name)
+@pytest.mark.parametrize("N", [40, 1000, 2048])
+def test_sums_come_in_the_same_order_whatever_the_order_of_threads(rung, N):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x, dy = (torch.randn(600, N, device=device) for _ in range(2))
+    weight, bias = torch.randn(2, N, device=device)
+    first = rung.fn(dy, x, weight, bias, 1e-5)
+    for seed in (1, 2):
+        with order(seed):
+            again = rung.fn(dy, x, weight, bias, 1e-5)
+        assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+
+
+@pytest.fixture
+def machine_code(nvrtc, tmp_path):
+    """machine_code(file, kernel, dtype, parameters, options): what NVIDIA's compiler makes of it for sm_90."""
+    triton = pytest.importorskip("triton")
+    # Triton's may be older than the compiler.
+    nvdisasm = shutil.which("nvdisasm") or Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
+
+    def disassembled(file, kernel, dtype, parameters, *options):
+        text = (cuda_instances.HERE / "vectors.cuh").read_text() + (cuda_instances.HERE / file).read_text()
+        values = ", ".join(str(int(parameter)) for parameter in parameters)
+        cubin = tmp_path / "kernel.cubin"
+        cubin.write_bytes(bytes(nvrtc(text, options, [f"{kernel}<{cuda_instances.TYPES[dtype]}, {values}>"]).code))
+        return subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True, check=True).stdout
+
+    return disassembled
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("N", [1024, 8192])
+def test_vectors_are_loads_of_16_bytes_in_the_machine_code(machine_code, dtype, N):
+    parameters = vectors, *_ = cuda.vector_parameters(N, dtype.itemsize)
+    code = machine_code("layer_norm_vector.cu", "vector", dtype, parameters)
+    loads, stores = (re.findall(rf"\b{name}\.E\S*", code) for name in ("LDG", "STG"))
+    assert len(loads) >= 3 * vectors and all(".128" in load for load in loads)  # x, weight, bias
+    assert len(stores) >= vectors and all(".128" in store for store in stores)
+    assert not re.search(r"\b(LDL|STL)\b", code)  # nothing spills
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_widest_row_stays_in_registers(machine_code, dtype):
+    N = 32_768 if dtype.itemsize == 2 else 16_384
+    code = machine_code("layer_norm_vector.cu", "reread", dtype, cuda.reread_parameters(N, dtype.itemsize))
+    assert not re.search(r"\b(LDL|STL)\b", code)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("N", [1024, 4096, 8192, 32_768])
+def test_the_sums_of_the_backward_stay_in_registers(machine_code, dtype, N):
+    shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
+    parameters = cuda_backward.queue_parameters(N // shared_by, dtype.itemsize)
+    code = machine_code("layer_norm_backward_vector.cu", "vector", dtype, parameters, f"-DCLUSTER={shared_by}")
+    assert len(re.findall(r"\b(?:LDL|STL)\b", code)) <= 4
