@@ -159,10 +159,48 @@ def test_the_table_has_every_row_and_marks_the_fastest_contestant(measured, resu
     assert measured.table(results["agpu"], "layer_norm", "backward") is None
 
 
-def test_the_page_of_results_names_the_machine(measured, results):
-    (section,) = measured.sections(results["agpu"])
-    text = section.astext()
-    assert all(expected in text for expected in ("A GPU", "2.0", "4,000", "layer_norm forward"))
+def cells(table):
+    return [[entry.astext() for entry in line.children] for line in table.findall(lambda node: node.tagname == "row")]
+
+
+def test_the_page_of_results_names_the_machine_and_has_every_row(measured, results):
+    results["agpu"]["machine"] |= {"date": "2026-01-02", "commit": "abc"}
+    section = measured.section(results["agpu"])
+    assert all(expected in section.astext() for expected in ("A GPU", "2.0", "4,000", "2026-01-02", "abc"))
+    heading, *lines = cells(next(node for node in section.children if "sortable" in node.get("classes", ())))
+    assert len({len(line) for line in [heading, *lines]}) == 1
+    assert [line[:7] for line in lines] == [
+        ["copy", "copy", "layer_norm", "forward", "4 × 8", "bfloat16", "0.1000"],
+        ["triton", "variant", "layer_norm", "forward", "4 × 8", "bfloat16", "0.2000"],
+        ["torch", "peer", "layer_norm", "forward", "4 × 8", "bfloat16", "0.4000"],
+        ["torch", "peer", "layer_norm", "forward", "16 × 32", "bfloat16", "0.8000"],
+    ]
+
+
+def test_the_page_of_results_compares_with_the_best_peer_and_with_torchs_host_time(measured, results):
+    rows = results["agpu"]["rows"][:3]
+    rows += [row("liger", "peer", 0.3, 1500.0)]
+    for one, host in zip(rows, (None, 4.0, 6.0, None), strict=True):
+        one |= {"host_us": host}
+    backward = [one | {"direction": "backward", "median_ms": 1.0, "host_us": None} for one in rows]
+    heading, *lines = cells(measured.whole_table(results["agpu"] | {"rows": rows + backward}))
+    columns = [heading.index(name) for name in ("Contestant", "Of best peer", "Host, µs", "Host, of torch’s")]
+    assert [[line[column] for column in columns] for line in lines] == [
+        ["copy", "", "", ""],
+        ["triton", "1.50", "6.0", "1.50"],
+        ["liger", "1.00", "", ""],
+        ["torch", "0.75", "4.0", "1.00"],
+        ["copy", "", "", ""],
+        ["torch", "1.00", "", ""],
+        ["triton", "1.00", "", ""],
+        ["liger", "1.00", "", ""],
+    ]
+
+
+def test_only_pages_with_sortable_tables_load_what_sorts(html):
+    loading = {page.name for page in html.rglob("*.html") if "sortable.js" in page.read_text("utf-8")}
+    assert loading == {"results.html"}
+    assert (html / "_static" / "dt_bundle.js").stat().st_size > 1e5
 
 
 def test_only_files_with_rows_are_results(measured, tmp_path):

@@ -1,17 +1,24 @@
 """python -m kernels, as a user calls it."""
 
+import re
+from dataclasses import replace
+
 import pytest
 import torch
+from rich.console import Console
 from typer.testing import CliRunner
 
+import kernels.__main__ as main
 import kernels.check
 from kernels.__main__ import app
 from kernels.check import Result
+from kernels.measure import Comparison, Results, Row
 
 
 @pytest.fixture
 def run(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "200")  # of what Typer writes
+    monkeypatch.setattr(main, "out", Console(width=200))
 
     def run(*words: str):
         return CliRunner().invoke(app, words)
@@ -33,7 +40,7 @@ def test_list_names_every_variant(run):
 
 @pytest.mark.parametrize(
     ("variant", "text"),
-    [("cuda/block", "__global__ void layer_norm"), ("triton", "def row_kernel"), ("native", "keepdim")],
+    [("cuda/block", "__global__ void block"), ("triton", "def row_kernel"), ("native", "keepdim")],
 )
 def test_show_prints_the_real_source(run, variant, text):
     done = run("show", "layer_norm", variant)
@@ -87,3 +94,72 @@ def test_a_cpu_run_records_nothing(run, tmp_path):
     done = run("bench", "--device", "cpu", "--json", str(tmp_path))
     assert done.exit_code == 2
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def doctored(monkeypatch):
+    """doctored(ours=…, torch=…, copy=…) makes bench measure those times, on a GPU whose stored ones are 1, 2 and 0.9."""
+    op = replace(kernels.operation("layer_norm"), cases={"bench": (kernels.Case((8, 32)),), "model": ()})
+
+    def comparison(direction="forward", **times):
+        kinds = {"torch": ("peer", None), "copy": ("copy", None)}
+        rows = []
+        for name, ms in times.items():
+            kind, level = kinds.get(name, ("variant", 4))
+            rows.append(Row(op.name, name, kind, level, direction, (8, 32), "float32", ms, ms, ms, 1.0, 1.0, 0.5))
+        return Comparison("doctored", "cuda", tuple(rows), {})
+
+    def measured(backward=None, **times):
+        given = {"forward": times, "backward": backward or before}
+        compare = lambda op, case, device, direction: comparison(direction, **given[direction])  # noqa: E731
+        monkeypatch.setattr(kernels.measure, "compare", compare)
+
+    before = {"ours": 1.0, "torch": 2.0, "copy": 0.9}
+    rows = [row for direction in ("forward", "backward") for row in comparison(direction, **before).as_data()]
+    monkeypatch.setattr(main, "stored", lambda: Results({}, {}, rows))
+    monkeypatch.setattr(main, "_device", lambda device: "cuda")
+    monkeypatch.setattr(main, "_operation", lambda name: op)
+    return measured
+
+
+def test_compare_is_green_while_nothing_fell(run, doctored):
+    doctored(ours=1.1, torch=2.0, copy=0.9)
+    done = run("bench", "layer_norm", "--compare")
+    assert done.exit_code == 0
+    assert "no ratio fell" in done.output
+
+
+@pytest.mark.parametrize(
+    ("times", "line"),
+    [
+        (
+            {"ours": 2.0, "torch": 2.0, "copy": 0.9},
+            "ours +layer_norm +forward +8×32 float32 +of the best peer +2.00 +1.00",
+        ),
+        (
+            {"ours": 1.0, "torch": 1.5, "copy": 0.9},
+            "ours +layer_norm +forward +8×32 float32 +of the best peer +2.00 +1.50",
+        ),
+        ({"ours": 1.0, "torch": 2.0, "copy": 0.5}, "ours +layer_norm +forward +8×32 float32 +of the copy +0.90 +0.50"),
+        ({"torch": 2.0, "copy": 0.9}, "ours +layer_norm +forward +8×32 float32 +of the copy +0.90 +not timed"),
+    ],
+)
+def test_compare_exits_1_and_says_what_fell(run, doctored, times, line):
+    doctored(**times)
+    done = run("bench", "layer_norm", "--compare")
+    assert done.exit_code == 1
+    assert re.search(line, done.output)
+    assert "backward  8" not in re.sub(" +", "  ", done.output)
+
+
+def test_compare_sees_the_backward_too(run, doctored):
+    doctored(**{"ours": 1.0, "torch": 2.0, "copy": 0.9}, backward={"ours": 1.0, "torch": 1.0, "copy": 0.9})
+    done = run("bench", "layer_norm", "--compare")
+    assert done.exit_code == 1
+    assert re.search("ours +layer_norm +backward +8×32 float32 +of the best peer +2.00 +1.00", done.output)
+
+
+def test_compare_on_a_cpu_says_that_nothing_is_stored(run):
+    done = run("bench", "--compare", "--device", "cpu")
+    assert done.exit_code == 2
+    assert "nothing stored to compare a CPU with" in re.sub(r"[\s│]+", " ", done.output)

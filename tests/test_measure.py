@@ -12,7 +12,7 @@ from kernels import measure
 from kernels.measure.compare import Comparison, Row
 from kernels.measure.race import Race
 from kernels.measure.results import FOLDER, Results, file_name, stored
-from kernels.measure.timing import Spread, spread, time_together
+from kernels.measure.timing import Spread
 from kernels.operation import Variant
 
 
@@ -116,7 +116,7 @@ def test_ratios_come_from_the_times_and_the_copy_moves_the_same_bytes(monkeypatc
     compare_module = sys.modules[measure.compare.__module__]
     op = kernels.operation("layer_norm")
 
-    def doctored(contestants, inputs, device):
+    def doctored(contestants, inputs, device, prepare):
         data = inputs(0)
         assert data["source"].nbytes + data["target"].nbytes == op.cost(kernels.Case((8, 32))).bytes
         outputs = {name: call(data) for name, call in contestants.items()}
@@ -131,7 +131,7 @@ def test_ratios_come_from_the_times_and_the_copy_moves_the_same_bytes(monkeypatc
 def test_a_copy_that_does_not_copy_is_found(monkeypatch):
     compare_module = sys.modules[measure.compare.__module__]
 
-    def doctored(contestants, inputs, device):
+    def doctored(contestants, inputs, device, prepare):
         data = inputs(0)
         outputs = {name: call(data) for name, call in contestants.items()}
         data["target"].zero_()
@@ -170,24 +170,6 @@ def test_compare_has_peers_and_a_copy_and_says_who_is_absent():
     assert compared["native/eager"].gbps == pytest.approx(
         op.cost(kernels.Case((8, 32))).bytes / compared["native/eager"].median_ms / 1e6
     )
-
-
-def test_contestants_take_turns_in_both_orders_on_fresh_data():
-    order, seeds = [], []
-
-    def inputs(seed):
-        seeds.append(seed)
-        return {}
-
-    contestants = {name: lambda data, name=name: order.append(name) for name in "ab"}
-    times, _, _ = time_together(contestants, inputs, "cpu", rounds=2, calls=1)
-    assert order == ["a", "b", "a", "b", "b", "a"]  # the first two warm up
-    assert seeds == [0, 0, 1]
-    assert {name: len(taken) for name, taken in times.items()} == {"a": 2, "b": 2}
-
-
-def test_spread():
-    assert spread([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == Spread(3.5, 2.0, 5.0)
 
 
 def test_a_results_file_is_plain_data(tmp_path):

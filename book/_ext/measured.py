@@ -4,7 +4,7 @@ In the text of an `.md` page, one number, picked by any of its row's fields:
 
     {{ measured("gbps", operation="layer_norm", contestant="torch", shape=[32768, 4096], dtype="bfloat16") }}
 
-and the table of one operation and direction, or with no argument every table:
+and the table of one operation and direction, or with no argument one of everything for each GPU:
 
     ```{results} layer_norm forward
     ```
@@ -71,28 +71,57 @@ class ResultsDirective(SphinxDirective):
             if not any(found):
                 raise self.error(f"no rows for {operation} {direction} in book/results")
             return [node for node in found if node]
-        return [section for data in results.values() for section in sections(data)]
+        return [section(data) for data in results.values()]
 
 
-def sections(data):
-    """A section on the machine, then one for every operation and direction."""
+def section(data):
+    """A section on one GPU: one table of all that was measured on it, then what the machine was and when."""
     machine = nodes.section(
         "",
         nodes.title(text=data["machine"]["gpu"]),
         ids=[nodes.make_id(data["machine"]["gpu"])],
     )
     facts = [*flat(data["machine"]), *flat(data.get("ceilings", {}))]
+    machine += whole_table(data)
     machine += grid(["", ""], [[key, value] for key, value in facts], "measured-on")
-    for operation, direction in dict.fromkeys((row["operation"], row["direction"]) for row in data["rows"]):
-        title = f"{operation} {direction}"
-        section = nodes.section(
-            "",
-            nodes.title(text=title),
-            ids=[nodes.make_id(f"{machine['ids'][0]} {title}")],
-        )
-        section += table(data, operation, direction)
-        machine += section
-    return [machine]
+    return machine
+
+
+def whole_table(data):
+    """Every row, with every column; `sortable.js` sorts and filters it."""
+    groups = {}
+    for row in data["rows"]:
+        key = (row["operation"], row["direction"], tuple(row["shape"]), row["dtype"])
+        groups.setdefault(key, []).append(row)
+    body = []
+    for (operation, direction, shape, dtype), group in groups.items():
+        best_peer = min((row["median_ms"] for row in group if row["kind"] == "peer"), default=None)
+        torch_us = next((row.get("host_us") for row in group if row["contestant"] == "torch"), None)
+        for row in sorted(group, key=lambda row: row["median_ms"]):
+            ratio = best_peer / row["median_ms"] if best_peer and row["kind"] != "copy" else None
+            host = row["host_us"] / torch_us if torch_us and row.get("host_us") else None
+            body.append(
+                [
+                    row["contestant"],
+                    kind(row),
+                    operation,
+                    direction,
+                    size(shape),
+                    dtype,
+                    show(row, "median_ms", "{:.4f}", ""),
+                    show(row, "gbps", "{:,.0f}", ""),
+                    show(row, "ceiling_fraction", "{:.2f}", ""),
+                    "" if ratio is None else f"{ratio:.2f}",
+                    show(row, "host_us", "{:.1f}", ""),
+                    "" if host is None else f"{host:.2f}",
+                    show(row, "max_error_ratio", "{:.2f}", ""),
+                    show(row, "p20_ms", "{:.4f}", ""),
+                    show(row, "p80_ms", "{:.4f}", ""),
+                ]
+            )
+    columns = ["Contestant", "Level", "Operation", "Direction", "Shape", "Type", "Median, ms", "GB/s", "Of copy"]
+    columns += ["Of best peer", "Host, µs", "Host, of torch’s", "Error", "20 %, ms", "80 %, ms"]
+    return grid(columns, body, "measured sortable", numbers=9)
 
 
 def table(data, operation, direction):
@@ -106,13 +135,13 @@ def table(data, operation, direction):
         groups.setdefault((tuple(row["shape"]), row["dtype"]), []).append(row)
     body = []
     for (shape, dtype), group in groups.items():
-        body.append([f"{' × '.join(f'{size:,}' for size in shape)}, {dtype}"])
+        body.append([f"{size(shape)}, {dtype}"])
         group.sort(key=lambda row: row["median_ms"])
         fastest = min((row["median_ms"] for row in group if row["kind"] != "copy"), default=None)
         for row in group:
             cells = [
                 row["contestant"],
-                row["kind"] if row.get("level") is None else f"level {row['level']}",
+                kind(row),
                 show(row, "median_ms", "{:.4f}"),
                 f"{show(row, 'p20_ms', '{:.4f}')} – {show(row, 'p80_ms', '{:.4f}')}",
                 show(row, rate, "{:,.0f}"),
@@ -134,8 +163,16 @@ def table(data, operation, direction):
     return grid(columns, body, "measured", numbers=5)
 
 
-def show(row, field, form):
-    return "–" if row.get(field) is None else form.format(row[field])
+def kind(row):
+    return row["kind"] if row.get("level") is None else f"level {row['level']}"
+
+
+def size(shape):
+    return " × ".join(f"{length:,}" for length in shape)
+
+
+def show(row, field, form, missing="–"):
+    return missing if row.get(field) is None else form.format(row[field])
 
 
 def flat(facts, prefix=""):
@@ -151,7 +188,7 @@ def flat(facts, prefix=""):
             )
 
 
-def grid(columns, rows, kind, numbers=0):
+def grid(columns, rows, classes, numbers=0):
     """A docutils table. A cell is text or an inline node, a row of one cell a heading; the last `numbers` columns align
     right."""
 
@@ -170,7 +207,7 @@ def grid(columns, rows, kind, numbers=0):
     if any(columns):
         group += nodes.thead("", line(columns))
     group += nodes.tbody("", *map(line, rows))
-    return nodes.table("", group, classes=[kind])
+    return nodes.table("", group, classes=classes.split())
 
 
 def provide_measured(app, config):

@@ -1,7 +1,6 @@
 """Contestants side by side in one run: variants, peers, and a copy of the same number of bytes."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -10,7 +9,19 @@ from rich.table import Table
 
 from kernels.check import Truth, quiet
 from kernels.check import compare as compare_values
-from kernels.machine import Machine, here
+from kernels.machine import here
+from kernels.measure.contestants import (
+    DIRECTIONS,
+    Contestant,
+    contestants,
+    default_variants,
+    differentiable,
+    host_times,
+    make_data,
+    prepared,
+    setting,
+    timed_call,
+)
 from kernels.measure.timing import Spread, spread, time_together
 from kernels.operation import Case, Operation, Variant
 
@@ -30,7 +41,9 @@ class Row:
         median_ms, p20_ms, p80_ms: time of one call.
         gbps: the fewest bytes that the operation can move (each input once, each output once) over the median.
         ceiling_fraction: the time of a copy of the same bytes in the same run, over the median.
-        max_error_ratio: of the timed output; see kernels.check. 1 and less is right.
+        max_error_ratio: of the timed output or gradients; see kernels.check. 1 and less is right.
+        host_us: microseconds of host time of a call on no rows at all; None for a backward, a copy, and a peer that
+            refuses such a call.
     """
 
     operation: str
@@ -46,6 +59,7 @@ class Row:
     gbps: float
     ceiling_fraction: float
     max_error_ratio: float
+    host_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -72,19 +86,26 @@ class Comparison:
         return [asdict(row) | {"shape": list(row.shape)} for row in self.rows]
 
     def __rich__(self) -> Table:
+        torch_us = next((row.host_us for row in self.rows if row.contestant == "torch"), None)
         caption = "\n".join(f"{name}: {why}" for name, why in self.absent.items())
         table = Table(title=self.title, caption=caption, box=box.SIMPLE_HEAD)
-        for heading in ("contestant", "median ms", "20–80 %", "GB/s", "of copy", "error"):
+        headings = ["contestant", "median ms", "20–80 %", "GB/s", "of copy", "error"]
+        if any(row.host_us for row in self.rows):
+            headings += ["host µs"] + ["of torch's"] * (torch_us is not None)
+        for heading in headings:
             table.add_column(heading, justify="left" if heading == "contestant" else "right")
         for row in sorted(self.rows, key=lambda row: row.median_ms):
-            table.add_row(
+            cells = [
                 row.contestant,
                 f"{row.median_ms:.4g}",
                 f"{row.p20_ms:.4g}–{row.p80_ms:.4g}",
                 f"{row.gbps:,.0f}",
                 f"{row.ceiling_fraction:.2f}",
                 f"{row.max_error_ratio:.2f}",
-            )
+            ]
+            if row.host_us is not None:
+                cells += [f"{row.host_us:.1f}"] + ([f"{row.host_us / torch_us:.2f}"] if torch_us else [])
+            table.add_row(*cells)
         return table
 
     def _repr_mimebundle_(self, **kwargs: object) -> dict:
@@ -96,93 +117,81 @@ def compare(
     case: Case | None = None,
     variants: Sequence[Variant] | None = None,
     device: str | None = None,
+    direction: str = "forward",
     **fields: object,
 ) -> Comparison:
-    """Time variants and peers of an operation, forward, on one case (or a case's fields, such as shape=(64, 768)).
+    """Time variants and peers of an operation on one case (or a case's fields, such as shape=(64, 768)).
 
-    By default all variants on a GPU; on a CPU those of levels 1 to 3, since the time of Triton's interpreter or of CUDA C
-    on a CPU says nothing about the kernel. The timed output of every contestant is checked.
+    The timed output, or the timed gradients, of every contestant are checked.
+
+    Args:
+        variants: by default those of `kernels.measure.contestants.default_variants`.
+        device: "cpu", "cuda", or None for the GPU where there is one.
+        direction: "forward", or "backward" for the gradients of all differentiable inputs, given the output's.
 
     Raises:
+        ValueError: an unknown direction, or an operation whose backward is not timed.
         ArithmeticError: a variant's timed output was wrong; no time is given for it, nor for the others.
     """
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction: got {direction!r}, expected one of {', '.join(map(repr, DIRECTIONS))}")
+    if direction == "backward" and op.backward_cost is None:
+        raise ValueError(f"direction: got 'backward', but {op.name} says no backward_cost; time it forward")
     case = replace(case, **fields) if case else Case(**fields)
     machine = here(device)
+    cost = op.cost(case) if direction == "forward" else op.backward_cost(case)
     if variants is None:
-        variants = op.forward if machine.device == "cuda" else tuple(v for v in op.forward if v.level <= 3)
-    entrants, absent = _entrants(op, case, variants, machine)
-    cost = op.cost(case)
-
-    def inputs(seed: int) -> dict:
-        data = {"inputs": op.inputs(replace(case, seed=seed), machine.device)}
-        data["source"] = torch.randint(-128, 128, (cost.bytes // 2,), dtype=torch.int8, device=machine.device)
-        data["target"] = torch.empty_like(data["source"])
-        return data
+        variants = default_variants(op, direction, machine.device)
+    taking_part, absent = contestants(op, case, direction, variants, machine)
+    by_name = {contestant.name: contestant for contestant in taking_part}
 
     torch.compiler.reset()  # so that torch.compile specialises on this shape, not on those before it
-    with quiet(), torch.no_grad():
-        contestants = {entrant.name: entrant.call for entrant in entrants}
-        times, outputs, data = time_together(contestants, inputs, machine.device)
-    truth = Truth(op, case, data["inputs"], gradients=False)
+    with quiet(), setting(direction):
+        times, outputs, data = time_together(
+            {name: timed_call(contestant, direction) for name, contestant in by_name.items()},
+            lambda seed: make_data(op, replace(case, seed=seed), direction, cost, machine.device),
+            machine.device,
+            prepare=lambda name, data: prepared(op, by_name[name], direction, data),
+        )
+        host = host_times(op, case, taking_part, machine.device) if direction == "forward" else {}
+    truth = Truth(op, data["case"], data["inputs"], gradients=direction == "backward")
     copied = spread(times["copy"]).median_ms
     rows = []
-    for entrant in entrants:
-        if entrant.kind == "copy":
-            ratio, failure = 0.0, None if torch.equal(data["source"], data["target"]) else "the copy differs"
-        else:
-            output = outputs[entrant.name]
-            ratio, failure = compare_values(output, truth.reference["y"], truth.baseline["y"], truth.dtype)
-        if failure and entrant.kind != "peer":  # a peer's error stands in its row; it is not ours to mend
-            raise ArithmeticError(f"{op.name} {entrant.name} on {case}: {failure}")
-        measured = spread(times[entrant.name])
+    for contestant in taking_part:
+        ratio, failure = _judge(contestant, outputs[contestant.name], truth, data)
+        if failure and contestant.kind != "peer":  # a peer's error stands in its row; it is not ours to mend
+            raise ArithmeticError(f"{op.name} {contestant.name} {direction} on {case}: {failure}")
+        measured = spread(times[contestant.name])
         rows.append(
             Row(
                 operation=op.name,
-                contestant=entrant.name,
-                kind=entrant.kind,
-                level=entrant.level,
-                direction="forward",
+                contestant=contestant.name,
+                kind=contestant.kind,
+                level=contestant.level,
+                direction=direction,
                 shape=case.shape,
                 dtype=case.dtype,
                 **vars(measured),
                 gbps=cost.bytes / measured.median_ms / 1e6,
                 ceiling_fraction=copied / measured.median_ms,
                 max_error_ratio=ratio,
+                host_us=host.get(contestant.name),
             )
         )
-    return Comparison(f"{op.name} forward, {case}, {machine.gpu or 'CPU'}", machine.device, tuple(rows), absent)
+    return Comparison(f"{op.name} {direction}, {case}, {machine.gpu or 'CPU'}", machine.device, tuple(rows), absent)
 
 
-@dataclass(frozen=True)
-class _Entrant:
-    name: str
-    kind: str
-    level: int | None
-    call: Callable[[dict], torch.Tensor]
-
-
-def _entrants(
-    op: Operation, case: Case, variants: Sequence[Variant], machine: Machine
-) -> tuple[list[_Entrant], dict[str, str]]:
-    """Who takes part, and who cannot and why."""
-    entrants, absent = [], {}
-    for variant in variants:
-        if reason := variant.unsupported(case, machine):
-            absent[variant.key] = reason
-        else:
-            call = functools.partial(_call, variant.fn)
-            entrants.append(_Entrant(variant.key, "variant", variant.level, call))
-    for peer in op.peers:
-        if reason := peer.unsupported(case, machine):
-            absent[peer.name] = reason
-            continue
-        try:
-            entrants.append(_Entrant(peer.name, "peer", None, functools.partial(_call, peer.load())))
-        except ImportError as error:
-            absent[peer.name] = f"not installed ({error})"
-    entrants.append(_Entrant("copy", "copy", None, lambda data: data["target"].copy_(data["source"])))
-    return entrants, absent
-
-
-def _call(fn: Callable[..., torch.Tensor], data: dict) -> torch.Tensor:
-    return fn(**data["inputs"])
+def _judge(contestant: Contestant, output: object, truth: Truth, data: dict) -> tuple[float, str | None]:
+    """The largest error ratio of what was timed last, and what is wrong with it, or None."""
+    if contestant.kind == "copy":
+        return 0.0, None if torch.equal(data["source"], data["target"]) else "the copy differs"
+    results = {"y": output}
+    if truth.gradients:
+        names = differentiable(truth.op, data["inputs"])
+        results = {f"d{name}": gradient for name, gradient in zip(names, output, strict=True)}
+    worst, failures = 0.0, []
+    for name, result in results.items():
+        ratio, failure = compare_values(result, truth.reference[name], truth.baseline[name], truth.dtype)
+        worst = max(worst, ratio)
+        failures += [f"{name}: {failure}"] if failure else []
+    return worst, "; ".join(failures) or None

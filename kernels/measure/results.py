@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[2] / "book" / "results"
 SLACK = 0.15
 """How far a ratio may fall below the stored one before a verdict says so: the spread between runs on one machine."""
 
-PACKAGES = ("torch", "triton", "cupy-cuda13x", "numpy", "liger-kernel")
+PACKAGES = ("torch", "triton", "cupy-cuda13x", "numpy", "liger-kernel", "quack-kernels")
 
 
 @dataclass(frozen=True)

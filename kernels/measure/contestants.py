@@ -1,0 +1,127 @@
+"""Who takes part in a comparison, and what each does there: variants, peers, and a copy of the same number of bytes.
+
+Forward, a contestant is called on the inputs without autograd. Backward, its output is made outside the clock, and what is
+timed is `torch.autograd.grad` from that output to the inputs: the kernels, and nothing of the forward.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch._functorch import config as functorch_config
+
+from kernels.check import output_gradient
+from kernels.machine import Machine
+from kernels.measure.timing import host_us
+from kernels.operation import Case, Cost, Operation, Variant
+
+DIRECTIONS = ("forward", "backward")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Args: name, kind ("variant", "peer" or "copy") and level as in a Row; fn as a variant's, None for the copy."""
+
+    name: str
+    kind: str
+    level: int | None
+    fn: Callable[..., torch.Tensor] | None
+
+
+def default_variants(op: Operation, direction: str, device: str) -> tuple[Variant, ...]:
+    """All forward rungs, or for each level its backward rungs, else its default, of which the last such rung is a part.
+
+    On a CPU those of levels 1 to 3: the time of Triton's interpreter or of CUDA C on a CPU says nothing about the kernel.
+    """
+    variants = op.forward
+    if direction == "backward":
+        levels = dict.fromkeys(variant.level for variant in op.forward)
+        rungs = {level: [v for v in op.backward if v.level == level] or [op.default(level)] for level in levels}
+        variants = tuple(variant for level in levels for variant in rungs[level])
+    return tuple(v for v in variants if device == "cuda" or v.level <= 3)
+
+
+def contestants(
+    op: Operation, case: Case, direction: str, variants: Sequence[Variant], machine: Machine
+) -> tuple[list[Contestant], dict[str, str]]:
+    """Who takes part, and who cannot and why."""
+    found, absent = [], {}
+    for variant in variants:
+        if reason := variant.unsupported(case, machine):
+            absent[variant.key] = reason
+        else:
+            found.append(Contestant(variant.key, "variant", variant.level, variant.fn))
+    for peer in op.peers:
+        if reason := peer.unsupported(case, machine) or (direction == "backward" and peer.no_backward):
+            absent[peer.name] = reason
+            continue
+        try:
+            found.append(Contestant(peer.name, "peer", None, peer.load()))
+        except ImportError as error:
+            absent[peer.name] = f"not installed ({error})"
+    return [*found, Contestant("copy", "copy", None, None)], absent
+
+
+def make_data(op: Operation, case: Case, direction: str, cost: Cost, device: str) -> dict:
+    """What a round is given: the inputs, a gradient of the output for the backward, and what the copy copies."""
+    data: dict = {"case": case, "inputs": op.inputs(case, device)}
+    if direction == "backward":
+        with torch.no_grad():
+            data["dy"] = output_gradient(case, op.baseline(**data["inputs"]))
+    data["source"] = torch.randint(-128, 128, (cost.bytes // 2,), dtype=torch.int8, device=device)
+    data["target"] = torch.empty_like(data["source"])
+    return data
+
+
+def differentiable(op: Operation, inputs: dict) -> list[str]:
+    """The names of the inputs that have a gradient."""
+    return [name for name in op.gradients if isinstance(inputs[name], torch.Tensor)]
+
+
+def prepared(op: Operation, contestant: Contestant, direction: str, data: dict) -> dict:
+    """What the timed call takes: for the backward, the contestant's own output and its graph."""
+    if direction == "forward" or contestant.fn is None:
+        return data
+    names = differentiable(op, data["inputs"])
+    leaves = {name: data["inputs"][name].detach().requires_grad_() for name in names}
+    with torch.enable_grad():
+        y = contestant.fn(**(data["inputs"] | leaves))
+    return {"y": y, "leaves": list(leaves.values()), "dy": data["dy"]}
+
+
+def timed_call(contestant: Contestant, direction: str) -> Callable[[dict], object]:
+    """The call that is timed: it takes what `prepared` made and returns the output, or a gradient for each input."""
+    if contestant.fn is None:
+        return lambda data: data["target"].copy_(data["source"])
+    if direction == "forward":
+        return lambda data: contestant.fn(**data["inputs"])
+    return lambda data: torch.autograd.grad(data["y"], data["leaves"], data["dy"], retain_graph=True, allow_unused=True)
+
+
+def setting(direction: str) -> contextlib.ExitStack:
+    """What surrounds the timing: no autograd, and compiled graphs that may be gone through more than once."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.no_grad())
+    if direction == "backward":
+        # A compiled backward may overwrite what the forward saved for it, and then refuses retain_graph.
+        stack.enter_context(functorch_config.patch(donated_buffer=False))
+    return stack
+
+
+def host_times(op: Operation, case: Case, taking_part: Sequence[Contestant], device: str) -> dict[str, float]:
+    """Microseconds of host time of a forward call on no rows at all, by contestant; without peers that refuse that."""
+    no_rows = replace(case, shape=(0, *(case.shape[1:] or case.shape)), layout="contiguous", values="realistic")
+    data = {"inputs": op.inputs(no_rows, device)}
+    found = {}
+    for contestant in taking_part:
+        if contestant.fn is None:
+            continue
+        call = timed_call(contestant, "forward")
+        try:
+            with torch.no_grad():
+                found[contestant.name] = host_us(lambda call=call: call(data), device)
+        except Exception:
+            if contestant.kind != "peer":
+                raise
+    return found
