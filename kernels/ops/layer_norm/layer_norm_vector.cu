@@ -115,6 +115,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
         if (FULL || j < N) add_squares(squares, load(x + j), mean);
     }
     Statistics of_row = {mean, rsqrtf(row_sum(squares.x + squares.y, of_warp[1]) / N + eps)};
+    // Asked for: the compiler else keeps this a loop, with the loads of one vector under way at a time.
+    #pragma unroll
     for (int k = 0; k < VECTORS; ++k) {
         int j = column<T, THREADS>(k);
         if (FULL || j < N)
