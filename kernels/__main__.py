@@ -1,7 +1,8 @@
-"""python -m kernels: doctor, list, show, check, bench."""
+"""python -m kernels: doctor, list, show, check, bench, lens."""
 
 import json
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +17,13 @@ import kernels
 from kernels import check as checking
 from kernels import machine, measure
 from kernels.doctor import findings
-from kernels.measure.results import Results, facts, file_name
+from kernels.lens.command import lens
+from kernels.measure import regressions
+from kernels.measure.contestants import DIRECTIONS
+from kernels.measure.results import Results, facts, file_name, stored
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+app.command()(lens)
 out = Console()
 Names = Annotated[list[str] | None, typer.Argument(metavar="OP...", help="operations; all of them if none is named")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; the GPU where there is one")]
@@ -87,14 +92,19 @@ def bench(
         Path | None,
         typer.Option("--json", help="write the rows; a folder gets a file named after the GPU"),
     ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="exit 1 if a ratio fell below the one in book/results")
+    ] = False,
 ) -> None:
-    """Time every variant and peer: at the bench cases on a GPU, at the model cases on a CPU.
+    """Time every variant and peer, forward and backward: at the bench cases on a GPU, at the model cases on a CPU.
 
     `bench cuda-cpu` times CUDA C on this CPU against Triton's interpreter and plain C++ loops instead.
     """
     if ops == ["cuda-cpu"]:
-        if device == "cuda" or json_path is not None:
-            raise typer.BadParameter("bench cuda-cpu times this CPU and records nothing: leave out --device and --json")
+        if device == "cuda" or json_path is not None or compare:
+            raise typer.BadParameter(
+                "bench cuda-cpu times this CPU and records nothing: leave out --device, --json and --compare"
+            )
         from kernels.measure import cuda_cpu
 
         loops = cuda_cpu.Loops()
@@ -105,19 +115,36 @@ def bench(
     if json_path is not None and where != "cuda":
         # The time of a laptop is of no use to others, and the file names a GPU.
         raise typer.BadParameter("--json records a GPU's results, and this run would be on a CPU")
+    before = _stored(where) if compare else None
+    timed = _operations(ops)
     rows: list[dict] = []
-    for op in _operations(ops):
+    for op in timed:
         cases = op.cases["bench" if where == "cuda" else "model"]
-        for case in _progress(cases, len(cases), op.name):
-            comparison = measure.compare(op, case, device=where)
+        directions = DIRECTIONS if op.backward_cost else DIRECTIONS[:1]
+        for case, direction in _progress(list(product(cases, directions)), len(cases) * len(directions), op.name):
+            comparison = measure.compare(op, case, device=where, direction=direction)
             out.print(comparison)
             rows += comparison.as_data()
-    if json_path is None:
-        return
-    about = facts()
-    path = json_path / file_name(about["gpu"]) if json_path.is_dir() else json_path
-    Results(about, measure.ceilings(where), rows).save(path)
-    out.print(f"{len(rows)} rows in {path}: {json.dumps(about)}", highlight=False)
+    if json_path is not None:
+        about = facts()
+        path = json_path / file_name(about["gpu"]) if json_path.is_dir() else json_path
+        Results(about, measure.ceilings(where), rows).save(path)
+        out.print(f"{len(rows)} rows in {path}: {json.dumps(about)}", highlight=False)
+    if before is not None:
+        held = [row for row in before.rows if row["operation"] in {op.name for op in timed}]
+        found = regressions.falls(held, rows)
+        out.print(regressions.table(found) if found else "no ratio fell below the stored one, within the slack")
+        raise typer.Exit(int(bool(found)))
+
+
+def _stored(device: str) -> Results:
+    """The results to compare with; a usage error where there are none."""
+    results = stored() if device == "cuda" else None
+    if results is None:
+        raise typer.BadParameter(
+            f"--compare: book/results has nothing stored to compare {machine.here(device).gpu or 'a CPU'} with"
+        )
+    return results
 
 
 def _device(device: str | None) -> str:

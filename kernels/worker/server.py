@@ -46,7 +46,9 @@ def main(descriptor: str, device: str) -> None:
 
 
 def _serve_by_forking(caller: socket.socket) -> None:
-    import kernels.check  # noqa: F401  imported here so that no child has to
+    # Imported here so that no child has to.
+    import kernels.check
+    import kernels.lens  # noqa: F401
     from kernels.cuda.cpu import build
     from kernels.cuda.errors import CompileError
 

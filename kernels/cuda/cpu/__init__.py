@@ -176,7 +176,8 @@ def shared_variables(source: Source, symbols: Sequence[elf.Symbol]) -> list[elf.
         for one in symbols
         if one.kind == elf.THREAD_LOCAL
         and not one.name.startswith(ours)
-        and not re.search(rf"(?:{dynamic})E?(?:_\d+)?$", one.name)
+        # A pointer: another kernel may have a static variable of that name.
+        and not (one.size == 8 and re.search(rf"(?:{dynamic})E?(?:_\d+)?$", one.name))
     ]
 
 

@@ -9,12 +9,15 @@ template <> struct Word<2> { using type = uint16_t; };
 template <> struct Word<4> { using type = uint32_t; };
 template <> struct Word<8> { using type = uint64_t; };
 
+template <class W>
+KERNELS_UNSEEN inline W seen_before(const W* word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+
 // Replaces *address by change(*address); returns what was there. Half types are classes, so words are exchanged.
 template <class T, class Change>
 inline T atomic_update(T* address, Change change, Site site = {nullptr, 0, "an atomic"}) {
     using W = typename Word<sizeof(T)>::type;
     W* word = reinterpret_cast<W*>(address);
-    W old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    W old = seen_before(word);
     for (;;) {
         T value;
         memcpy((void*)&value, &old, sizeof(T));

@@ -28,7 +28,7 @@
 #if !defined(KERNELS_INSTRUMENTED)
 #define KERNELS_UNSEEN
 #elif defined(__clang__)
-#define KERNELS_UNSEEN __attribute__((no_sanitize("thread", "coverage")))
+#define KERNELS_UNSEEN __attribute__((disable_sanitizer_instrumentation, no_sanitize("thread", "coverage")))
 #else
 #define KERNELS_UNSEEN __attribute__((no_sanitize("thread"), no_sanitize_coverage))
 #endif

@@ -1,0 +1,58 @@
+// What every memory instruction of a kernel asks for, added up.
+#pragma once
+#include "events.h"
+#include "replay.h"
+
+namespace kernels {
+namespace lens {
+
+// The requests of one instruction to one space.
+struct Count {
+    uint32_t pc;
+    Kind kind;
+    Space space;
+    uint8_t size;
+    uint64_t regions;  // bit i: the i-th of the launch's regions; beyond 63 the last
+    uint64_t requests, lanes, bytes;
+    uint64_t sectors, fewest_sectors;        // of global memory
+    uint64_t wavefronts, fewest_wavefronts;  // of shared memory
+    uint32_t other;                          // another count of the same instruction, plus 1
+};
+
+class Counters : public Consumer, Steps {
+   public:
+    explicit Counters(const LaunchInfo& launch) : launch(launch) {}
+    void block_begins(const BlockInfo&) override;
+    void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last) override;
+    void block_ends(const BlockInfo&) override;
+    std::string result(const LaunchInfo&) override;
+
+    // Whether a thread's events are so many that it has to wait until some have been replayed.
+    bool full(const BlockInfo&, uint32_t thread);
+
+   private:
+    static constexpr size_t most_events = 2048;
+    void branch(uint32_t lanes) override;
+    void access(const Request&) override;
+    void count(const Request&, Space, uint64_t regions);
+    Count& count_of(const Request&, Space);
+
+    struct Under {
+        uint64_t number;
+        std::vector<Stream> streams;  // one a thread
+    };
+    Under& under_way(const BlockInfo&);
+    void replay_warp(Under&, uint32_t warp, uint32_t finished);
+
+    const LaunchInfo& launch;
+    std::vector<uint32_t> place;  // of a pc's count among `counts`, plus 1
+    std::vector<Count> counts;
+    std::vector<const Region*> last_region;  // that the instruction at a pc was seen in
+    std::vector<Under> blocks;  // more than one only when they wait for each other
+    std::vector<std::vector<Stream>> spare;
+    uint64_t barriers = 0, blocks_run = 0;  // a barrier counts once a block
+    uint64_t steps = 0, steps_of_lanes = 0;
+};
+
+}  // namespace lens
+}  // namespace kernels

@@ -1,0 +1,225 @@
+#include "order.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "kernels/abi.h"
+
+namespace kernels {
+namespace lens {
+
+static uint32_t now = 0;
+static std::vector<uint32_t> grid_clocks;  // of the grid's barriers
+
+void reset_time() {
+    now = 0;
+    grid_clocks.clear();
+}
+
+void add(Parts& parts, const Part& part) {
+    for (Part& known : parts)
+        if (known.log == part.log) return void(known.length = std::max(known.length, part.length));
+    parts.push_back(part);
+}
+
+void add(Parts& parts, const Parts& more) {
+    for (const Part& part : more) add(parts, part);
+}
+
+void Log::append(Entry entry) {
+    if (!entries.empty() && entries.back().near == entry.near && entries.back().far == entry.far) return;
+    const uint32_t number = uint32_t(entries.size());
+    const Told& any = entry.near ? *entry.near : *entry.far;
+    if (any.actor != ~0u) of_block[block_of(any.actor)].push_back(number);
+    for (const auto& told : {entry.near, entry.far})
+        if (told && !told->parts.empty() && (chained.empty() || chained.back() != number)) chained.push_back(number);
+    entries.push_back(std::move(entry));
+}
+
+BlockOrder::BlockOrder(uint32_t index, uint32_t count) : index(index), begun(++now), floor(begun), threads(count) {
+    for (ThreadOrder& one : threads) one.block_clock = begun;
+}
+
+std::shared_ptr<const Told> BlockOrder::tell(uint32_t thread) {
+    ThreadOrder& me = threads[thread];
+    auto told = std::make_shared<Told>();
+    told->actor = actor(thread);
+    told->clock = stamp(thread);
+    told->block_clock = me.block_clock;
+    told->grid_clock = grid_clock;
+    if (!lanes.empty()) told->lanes.assign(&lanes[thread * 32], &lanes[thread * 32] + 32);
+    told->parts = me.parts;
+    me.clock = ++now;
+    return told;
+}
+
+// Everybody who enters is there before anybody leaves.
+void BlockOrder::enter(uint32_t thread, Meeting& meeting) {
+    ThreadOrder& me = threads[thread];
+    if (!me.parts.empty()) add(meeting.parts, me.parts);
+    if (!me.published_near && !me.published_far) return;
+    if (!meeting.published) meeting.published = std::make_shared<Log>();
+    meeting.published->append({me.published_near, me.published_far});
+}
+
+void BlockOrder::leave(uint32_t thread, const Meeting& meeting) {
+    ThreadOrder& me = threads[thread];
+    if (!meeting.parts.empty()) add(me.parts, meeting.parts);
+    if (!meeting.published) return;
+    auto told = std::make_shared<Told>();
+    told->parts = {{meeting.published, meeting.published->entries.size()}};
+    me.published_near = me.published_far = told;
+}
+
+void BlockOrder::barrier(uint32_t thread, bool passed, bool of_grid) {
+    ThreadOrder& me = threads[thread];
+    if (!passed) return enter(thread, at_barrier);
+    if (me.barriers++ == barriers) {
+        ++barriers;
+        barrier_clock = floor = ++now;
+        passed_barrier = std::move(at_barrier);
+        at_barrier = {};
+    }
+    me.block_clock = barrier_clock;
+    leave(thread, passed_barrier);
+    if (!of_grid) return;
+    if (me.grid_barriers++ == grid_clocks.size()) grid_clocks.push_back(++now);
+    grid_clock = std::max(grid_clock, grid_clocks[me.grid_barriers - 1]);
+    floor = std::max(floor, grid_clock);
+}
+
+// __activemask says who is there, which is no synchronisation.
+void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_t kind) {
+    if (Collective(kind) == Collective::active) return;
+    ThreadOrder& me = threads[thread];
+    const uint32_t warp = thread / 32, lane = thread % 32;
+    if (lanes.empty()) lanes.resize(threads.size() * 32);
+    if (groups.empty()) groups.resize((threads.size() + 31) / 32 * 32);
+    GroupOrder* const those = &groups[warp * 32];
+    if (!passed) {
+        // A group that somebody has left is complete; the same mask then means the next one.
+        uint32_t place = 32;
+        for (uint32_t i = 0; i < 32; ++i) {
+            GroupOrder& group = those[i];
+            if (!group.arrived) {
+                if (place == 32) place = i;
+            } else if (!group.left && group.mask == mask && group.kind == kind) {
+                place = i;
+                break;
+            }
+        }
+        GroupOrder& group = those[place & 31];
+        if (!group.arrived) {
+            group.mask = mask;
+            group.kind = kind;
+            group.meeting = {};
+            std::fill(group.clocks, group.clocks + 32, 0);
+        }
+        group.arrived |= 1u << lane;
+        const uint32_t* mine = &lanes[thread * 32];
+        for (uint32_t i = 0; i < 32; ++i) group.clocks[i] = std::max(group.clocks[i], mine[i]);
+        group.clocks[lane] = stamp(thread);
+        me.clock = ++now;
+        me.group = place & 31;
+        return enter(thread, group.meeting);
+    }
+    if (me.group >= 32) return;
+    GroupOrder& group = those[me.group];
+    me.group = ~0u;
+    uint32_t* mine = &lanes[thread * 32];
+    for (uint32_t i = 0; i < 32; ++i) mine[i] = std::max(mine[i], group.clocks[i]);
+    leave(thread, group.meeting);
+    group.left |= 1u << lane;
+    if (group.left == group.arrived) group.arrived = group.left = 0;
+}
+
+void BlockOrder::tile(uint32_t thread, bool passed, uint64_t first, uint64_t count) {
+    auto same = [&](const TileOrder& one) { return one.first == first && one.count == count; };
+    auto found = std::find_if(tiles.begin(), tiles.end(), same);
+    if (found == tiles.end()) found = tiles.insert(tiles.end(), {first, count, std::make_shared<Log>()});
+    if (passed) {
+        add(threads[thread].parts, {found->log, found->log->entries.size()});
+    } else {
+        const auto told = tell(thread);
+        found->log->append({told, told});
+    }
+}
+
+void BlockOrder::fence(uint32_t thread, Scope scope) {
+    ThreadOrder& me = threads[thread];
+    me.published_near = tell(thread);
+    if (scope == Scope::device) me.published_far = me.published_near;
+}
+
+// Who arrived at a cuda::barrier is not seen: whoever passes is taken to know all that the block has done.
+void BlockOrder::condition(uint32_t thread) {
+    floor = ++now;
+    threads[thread].block_clock = floor;
+}
+
+void BlockOrder::atomic(uint32_t thread, Kind kind, uint32_t order, uint64_t address, Places& by_address) {
+    ThreadOrder& me = threads[thread];
+    const bool releases = kind != Kind::atomic_read, strong = order >= __ATOMIC_RELEASE;
+    const bool tells = releases && (strong || me.published_near || me.published_far);
+    auto found = by_address.find(address);
+    if (found == by_address.end()) {
+        if (!tells) return;
+        found = by_address.emplace(address, std::make_shared<Log>()).first;
+    }
+    const std::shared_ptr<Log>& log = found->second;
+    if (kind != Kind::atomic_write && !log->entries.empty()) add(me.parts, {log, log->entries.size()});
+    if (!tells) return;
+    if (strong) {
+        const auto told = tell(thread);
+        log->append({told, told});
+    } else {
+        log->append({me.published_near, me.published_far});
+    }
+}
+
+// Looks through what others have told, and what they had been told.
+bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
+    const uint32_t block = block_of(who), other = thread_of(who);
+    auto knew = [&](const Told* told) {
+        if (!told) return false;
+        if (clock < told->grid_clock) return true;
+        if (told->actor == ~0u || block_of(told->actor) != block) return false;
+        if (told->actor == who && clock <= told->clock) return true;
+        if (clock < told->block_clock) return true;
+        return !told->lanes.empty() && thread_of(told->actor) / 32 == other / 32 && clock <= told->lanes[other % 32];
+    };
+    // Whose part it is: what is told by a fence of a block holds for that block alone, and for those that it then tells.
+    struct Ahead {
+        Part part;
+        uint32_t block;
+    };
+    auto half = [](const Log::Entry& entry, uint32_t whose) {
+        const bool near = entry.near && (entry.near->actor == ~0u || block_of(entry.near->actor) == whose);
+        return near ? entry.near.get() : entry.far.get();
+    };
+    std::vector<Ahead> ahead;
+    for (const Part& part : threads[thread].parts) ahead.push_back({part, index});
+    std::set<std::tuple<const Log*, size_t, uint32_t>> seen;
+    while (!ahead.empty()) {
+        const auto [part, whose] = ahead.back();
+        ahead.pop_back();
+        if (!part.length || !seen.insert({part.log.get(), part.length, whose}).second) continue;
+        const Log& log = *part.log;
+        auto of_block = log.of_block.find(block);
+        if (of_block != log.of_block.end())
+            for (auto entry = of_block->second.rbegin(); entry != of_block->second.rend(); ++entry)
+                if (*entry < part.length && knew(half(log.entries[*entry], whose))) return true;
+        for (uint32_t entry : log.chained) {
+            if (entry >= part.length) break;
+            const Told* told = half(log.entries[entry], whose);
+            if (!told) continue;
+            for (const Part& more : told->parts)
+                ahead.push_back({more, told->actor == ~0u ? whose : block_of(told->actor)});
+        }
+    }
+    return false;
+}
+
+}  // namespace lens
+}  // namespace kernels

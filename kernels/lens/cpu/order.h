@@ -1,0 +1,129 @@
+// What is known to have happened before what: "happens before" among the threads of a launch, made by barriers, by the
+// collectives of warps, and by fences with atomics.
+//
+// Time is one counter for the launch. A thread's clock is the counter's value when it last told others what it had done; all
+// that it does until it does so again has that clock. To know of a thread's access is to have been told by it, or by who had
+// been told, at that clock or later. Most of what a thread knows is a number: all of its block before the last barrier.
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "events.h"
+
+namespace kernels {
+namespace lens {
+
+// A thread of a block, by the order in which blocks began.
+using Actor = uint32_t;
+constexpr uint32_t threads_of_actors = 1024;
+inline uint32_t block_of(Actor actor) { return actor / threads_of_actors; }
+inline uint32_t thread_of(Actor actor) { return actor % threads_of_actors; }
+
+struct Log;
+// The first so many entries of a log.
+struct Part {
+    std::shared_ptr<Log> log;
+    size_t length;
+};
+using Parts = std::vector<Part>;
+void add(Parts& parts, const Part& part);
+void add(Parts& parts, const Parts& more);
+
+// What a thread knew when it told.
+struct Told {
+    Actor actor = ~0u;
+    uint32_t clock = 0, block_clock = 0, grid_clock = 0;
+    std::vector<uint32_t> lanes;  // clocks of its warp; empty if it knows no more than the block's
+    Parts parts;
+};
+
+// What was told at one place, one after another. An entry's two halves: what holds for the same block, and for others.
+struct Log {
+    struct Entry {
+        std::shared_ptr<const Told> near, far;
+    };
+    void append(Entry entry);
+    std::vector<Entry> entries;
+    std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;  // entries by who told
+    std::vector<uint32_t> chained;                                 // entries that know of other logs
+};
+
+// Threads that meet: what came with them is theirs together when they leave.
+struct Meeting {
+    Parts parts;
+    std::shared_ptr<Log> published;
+};
+
+struct ThreadOrder {
+    uint32_t clock = 0, block_clock = 0;  // of all threads, what is before block_clock is known
+    uint32_t barriers = 0, grid_barriers = 0;
+    uint32_t group = ~0u;  // of the warp, that it is in
+    Parts parts;
+    std::shared_ptr<const Told> published_near, published_far;  // by a fence: what a relaxed atomic tells
+};
+
+// The lanes that came together to a collective.
+struct GroupOrder {
+    uint32_t mask = 0, kind = 0, arrived = 0, left = 0;
+    uint32_t clocks[32];
+    Meeting meeting;
+};
+
+struct TileOrder {
+    uint64_t first, count;
+    std::shared_ptr<Log> log;
+};
+
+class BlockOrder {
+   public:
+    BlockOrder(uint32_t index, uint32_t threads);
+
+    uint32_t index, begun;  // the clock at which it began
+    uint32_t floor;         // no thread's clock is less
+    std::vector<ThreadOrder> threads;
+
+    uint32_t stamp(uint32_t thread) const { return threads[thread].clock > floor ? threads[thread].clock : floor; }
+    Actor actor(uint32_t thread) const { return index * threads_of_actors + thread; }
+
+    // Whether `thread` knows what `actor` did at `clock`.
+    bool knows(uint32_t thread, Actor actor, uint32_t clock) const {
+        if (clock < grid_clock) return true;
+        const ThreadOrder& me = threads[thread];
+        if (block_of(actor) == index) {
+            const uint32_t other = thread_of(actor);
+            if (other == thread || clock < me.block_clock) return true;
+            if (!lanes.empty() && other / 32 == thread / 32 && clock <= lanes[thread * 32 + other % 32]) return true;
+        }
+        return !me.parts.empty() && was_told(thread, actor, clock);
+    }
+
+    void barrier(uint32_t thread, bool passed, bool of_grid);
+    void collective(uint32_t thread, bool passed, uint32_t mask, uint32_t kind);
+    void tile(uint32_t thread, bool passed, uint64_t first, uint64_t count);
+    void fence(uint32_t thread, Scope scope);
+    void condition(uint32_t thread);
+    // An atomic at `address`, which is told of at `place`. `order` as in __ATOMIC_RELAXED.
+    using Places = std::unordered_map<uint64_t, std::shared_ptr<Log>>;
+    void atomic(uint32_t thread, Kind kind, uint32_t order, uint64_t address, Places& places);
+    Places places;  // in shared memory
+
+   private:
+    bool was_told(uint32_t thread, Actor actor, uint32_t clock) const;
+    std::shared_ptr<const Told> tell(uint32_t thread);
+    void enter(uint32_t thread, Meeting& meeting);
+    void leave(uint32_t thread, const Meeting& meeting);
+
+    uint32_t grid_clock = 0;
+    uint32_t barriers = 0, barrier_clock = 0;
+    Meeting at_barrier, passed_barrier;
+    std::vector<uint32_t> lanes;  // 32 a thread; empty until a collective
+    std::vector<GroupOrder> groups;
+    std::vector<TileOrder> tiles;
+};
+
+// Starts a launch: time begins again.
+void reset_time();
+
+}  // namespace lens
+}  // namespace kernels

@@ -1,0 +1,235 @@
+"""What is wrong with a kernel, in the words of its text: lines, threads, and elements of its arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from kernels.cuda.source import Source
+from kernels.lens.finding import Finding
+from kernels.lens.given import Region
+
+_ELEMENT_BYTES = {
+    **dict.fromkeys(("char", "bool", "int8_t", "uint8_t"), 1),
+    **dict.fromkeys(("short", "half", "__half", "__nv_bfloat16", "int16_t", "uint16_t"), 2),
+    **dict.fromkeys(("float", "int", "unsigned", "__half2", "__nv_bfloat162", "int32_t", "uint32_t"), 4),
+    **dict.fromkeys(("double", "long", "float2", "int2", "size_t", "int64_t", "uint64_t"), 8),
+    **dict.fromkeys(("float4", "int4", "uint4", "double2"), 16),
+}
+
+
+class Place(NamedTuple):
+    """A region of memory by its name. `elements`: of how many bytes; `first`: bytes before the first element."""
+
+    name: str
+    space: str
+    size: int
+    element: int
+    first: int = 0
+
+
+class _Row(NamedTuple):
+    """A row of cpu/findings.cpp."""
+
+    wrong: int
+    block_1: int
+    thread_1: int
+    pc_1: int
+    kind_1: int
+    block_2: int
+    thread_2: int
+    pc_2: int
+    kind_2: int
+    region: int
+    offset: int
+    size: int
+    index: int
+    length: int
+    count: int
+
+
+_RACE, _UNINITIALISED, _IN_FLIGHT, _OUTSIDE, _INDEX, _MISALIGNED, _WILD = range(7)  # `Wrong` of cpu/findings.h
+# `Kind` of cpu/events.h.
+_VERBS = (
+    "reads",
+    "writes",
+    "updates (an atomic)",
+    "reads (an atomic)",
+    "writes (an atomic)",
+    "copies from",
+    "copies into",
+    "",
+)
+_ATOMIC = (2, 3, 4)
+
+
+def pcs(raw: list[list[int]]) -> set[int]:
+    """The addresses of code that findings name."""
+    return {pc for row in (_Row(*row) for row in raw) for pc in (row.pc_1, row.pc_2) if pc}
+
+
+def read(
+    raw: list[list[int]],
+    lines: dict[int, int],
+    places: Sequence[Place],
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    error: str | None,
+    filename: str,
+) -> tuple[Finding, ...]:
+    """The findings of a run: `raw` as cpu/findings.cpp writes them, and the error that it stopped at."""
+    rows = [_Row(*row) for row in raw]
+    # A read that came too early reads what nobody has written: the race says more.
+    racing = {(pc, row.region) for row in rows if row.wrong == _RACE for pc in (row.pc_1, row.pc_2)}
+    indexed = {lines.get(row.pc_2) for row in rows if row.wrong == _INDEX}
+    merged: dict[tuple, Finding] = {}
+    for row in sorted(rows, key=_telling, reverse=True):
+        if row.wrong == _UNINITIALISED and (row.pc_2, row.region) in racing:
+            continue
+        if row.wrong == _OUTSIDE and lines.get(row.pc_2) in indexed:
+            continue
+        found = _finding(row, lines, places, grid, block)
+        key = found.kind, frozenset(found.lines), found.address.split("[")[0]
+        first = merged.setdefault(key, found)
+        if first is not found:
+            merged[key] = replace(first, count=first.count + found.count)
+    stopped = () if error is None or _FAULT in error else _stopped(error, filename)
+    return (*sorted(merged.values(), key=lambda one: one.lines[-1]), *stopped)
+
+
+def _telling(row: _Row) -> tuple[bool, bool, bool]:
+    """Of several sides of one race: that of two blocks, or two warps, says most, and a write before a read."""
+    return row.block_1 != row.block_2, row.thread_1 // 32 != row.thread_2 // 32, _VERBS[row.kind_1] != "reads"
+
+
+def places(
+    regions: Sequence[Region], args: Sequence[Any], source: Source, dynamic: str, dynamic_bytes: int
+) -> list[Place]:
+    """Of the regions by number, and of dynamic shared memory, known as `dynamic`."""
+    found = []
+    for region in regions:
+        size = (region.end - region.begin) % 2**64
+        if region.argument >= 0:
+            arg = args[region.argument]
+            found.append(Place(region.name, "global", size, arg.itemsize, arg.storage_offset() * arg.itemsize))
+        else:
+            found.append(Place(region.name, region.space, size, _element(source.code, region.name)))
+    name = dynamic or "dynamic shared memory"
+    return [*found, Place(name, "shared", dynamic_bytes, _element(source.code, dynamic))]
+
+
+def _element(source: str, name: str) -> int:
+    """Bytes of an element of a variable, by its declaration; 0 if that does not tell."""
+    if not name:
+        return 0
+    declared = re.findall(rf"\b([A-Za-z_]\w*)\s+{re.escape(name.split()[0])}\s*(?:\[|;|=)", source)
+    sizes = {_ELEMENT_BYTES.get(one, 0) for one in declared}
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+def _triple(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
+    return number % size[0], number // size[0] % size[1], number // size[0] // size[1]
+
+
+def _address(row: _Row, place: Place | None) -> str:
+    if place is None:
+        return f"address {row.offset % 2**64:#x}"
+    offset, element = row.offset - place.first, place.element or row.size
+    inside = f"{place.name}[{offset // element}]" if element else place.name
+    return inside if not element or offset % element == 0 else f"byte {offset % element} of {inside}"
+
+
+def _bounds(row: _Row, place: Place) -> str:
+    """Where an address is that lies outside."""
+    element = place.element or row.size
+    count, index = (place.size - place.first) // element, (row.offset - place.first) // element
+    if row.offset < 0 or index < 0:
+        before = -index
+        return f"{'one element' if before == 1 else f'{before:,} elements'} before its beginning"
+    past = index - count + 1
+    whole = f"the end of {count:,}"
+    if past <= 0:
+        return f"partly past {whole} elements"
+    return f"one past {whole}" if past == 1 else f"{past:,} past {whole}"
+
+
+def _finding(
+    row: _Row, lines: dict[int, int], places: Sequence[Place], grid: tuple[int, int, int], block: tuple[int, int, int]
+) -> Finding:
+    place = places[row.region] if row.region >= 0 else None
+    line, first_line = lines.get(row.pc_2, 0), lines.get(row.pc_1, 0)
+    thread, first_thread = _triple(row.thread_2, block), _triple(row.thread_1, block)
+    its_block, first_block = _triple(row.block_2, grid), _triple(row.block_1, grid)
+    who = f"thread {thread} of block {its_block}"
+    verb = _VERBS[row.kind_2] if row.kind_2 < len(_VERBS) else "accesses"
+    address = _address(row, place) if row.wrong != _INDEX else ""
+
+    def one(kind: str, cause: str, address: str = address) -> Finding:
+        return Finding(kind, (line,), its_block, (thread,), address, cause, row.count)
+
+    def two(kind: str, cause: str) -> Finding:
+        apart = first_block if first_block != its_block else None
+        both = first_thread, thread
+        return Finding(kind, (first_line, line), its_block, both, address, cause, row.count, apart)
+
+    if row.wrong == _RACE:
+        earlier = f"thread {first_thread}" + (f" of block {first_block}" if first_block != its_block else "")
+        did = f"{earlier} {_VERBS[row.kind_1]} {address} on line {first_line}"
+        return two("race", f"{did} and {who} {verb} it on line {line}, {_unordered(row, place)}")
+    if row.wrong == _UNINITIALISED:
+        return one(
+            "uninitialised read", f"{who} {verb} {address} in shared memory, which nobody in the block has written"
+        )
+    if row.wrong == _IN_FLIGHT:
+        return two(
+            "unfinished copy",
+            f"{who} {verb} {address}, which the asynchronous copy issued on line {first_line} by thread {first_thread} "
+            "is still to write: wait for the copy, then let the threads meet at a barrier",
+        )
+    if row.wrong == _INDEX:
+        of = (
+            f" of an array of {row.length:,}, whose last is {row.length - 1:,}"
+            if row.length
+            else ", outside of the array"
+        )
+        return one("out of bounds", f"{who} uses index {row.index:,}{of}", f"index {row.index}")
+    if row.wrong == _MISALIGNED:
+        return one(
+            "misaligned access",
+            f"{who} {verb} {row.size} bytes at {address}, which does not lie at a multiple of {row.size} bytes",
+        )
+    if row.wrong == _WILD:
+        return one("out of bounds", f"{who} {verb} {row.size} bytes at {address}, where none of the arguments is near")
+    return one("out of bounds", f"{who} {verb} {address}, {_bounds(row, place)}")
+
+
+def _unordered(row: _Row, place: Place | None) -> str:
+    """Why the two accesses of a race are not in order."""
+    if (row.kind_1 in _ATOMIC) != (row.kind_2 in _ATOMIC):
+        return "and only one of them is atomic"
+    if row.block_1 != row.block_2:
+        return "and blocks run in any order: fence and use an atomic, or launch twice"
+    if row.thread_1 // 32 == row.thread_2 // 32:
+        return "and the lanes of a warp do not wait for each other: put __syncwarp() between"
+    return "with no barrier between them: put __syncthreads() between"
+
+
+_FAULT = "an access to memory that is not there or not aligned"
+
+
+def _stopped(error: str, filename: str) -> tuple[Finding, ...]:
+    """A barrier or collective that threads never leave, from the runtime's words."""
+    kinds = {
+        "a barrier that not every": "divergent barrier",
+        "a deadlock": "deadlock",
+        "a wait without end": "deadlock",
+    }
+    kind = next((kind for words, kind in kinds.items() if error.startswith(words)), None)
+    if kind is None:
+        return ()
+    lines = tuple(dict.fromkeys(int(line) for line in re.findall(rf"on line (\d+) of {re.escape(filename)}", error)))
+    numbers = re.search(r"block \((\d+), (\d+), (\d+)\)", error)
+    where = tuple(map(int, numbers.groups())) if numbers else None
+    return (Finding(kind, lines, where, (), "", error),)

@@ -1,0 +1,143 @@
+"""A kernel compiled so that it tells of every access, and the library that it tells."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from kernels.cuda import Kernel, cpu
+from kernels.cuda.cpu import build, elf
+from kernels.cuda.source import Source
+
+_HERE = Path(__file__).parent / "cpu"
+# The sanitizers' instrumentation without the sanitizers: what it calls is ours. The code stays as it is written, access by
+# access, and its blocks stay in the order of the text, which the replay of warps relies on (cpu/replay.h).
+_INSTRUMENTED = (
+    "-DKERNELS_INSTRUMENTED",
+    "-O1",
+    "-g1",
+    "-gdwarf-4",
+    "-fsanitize=thread",
+    "-fsanitize-coverage=trace-pc",
+    "-fsanitize=bounds",
+)
+_GCC = (
+    "-fno-tree-sra",
+    "-fno-ipa-sra",
+    "-fno-reorder-blocks",
+    "-fno-reorder-blocks-and-partition",
+    "-fno-guess-branch-probability",
+    "-fno-optimize-sibling-calls",
+    "--param=tsan-instrument-func-entry-exit=0",
+    # What a call that is not put in place reads to pass a structure is not seen.
+    "-finline-functions",
+    "-finline-small-functions",
+    *(
+        f"--param={limit}=1000000"
+        for limit in (
+            "max-inline-insns-single",
+            "max-inline-insns-auto",
+            "inline-unit-growth",
+            "large-function-insns",
+            "large-unit-insns",
+            "large-stack-frame",
+        )
+    ),
+    "--param=tsan-distinguish-volatile=1",
+)
+_CLANG = tuple(
+    word
+    for option in (
+        "-tsan-instrument-func-entry-exit=0",
+        "-tsan-distinguish-volatile",
+        "-tsan-instrument-read-before-write",
+        "-simplifycfg-sink-common=false",
+        "-simplifycfg-hoist-common=false",
+        "-disable-branch-fold",
+        "-disable-tail-duplicate",
+        "-phi-node-folding-threshold=0",
+        "-two-entry-phi-node-folding-threshold=0",
+        "-inline-threshold=100000",
+    )
+    for word in ("-mllvm", option)
+) + ("-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset", "-fno-sanitize=local-bounds")  # which would trap
+
+
+def lens_library() -> Path:
+    """The library that instrumented kernels call."""
+    return build.library_of(_HERE)
+
+
+@functools.cache
+def lens() -> ctypes.CDLL:
+    """That library, loaded."""
+    library = ctypes.CDLL(str(lens_library()))
+    library.kernels_lens_prepare.restype = ctypes.c_void_p
+    library.kernels_lens_result.restype = ctypes.c_char_p
+    return library
+
+
+class Variable(NamedTuple):
+    """A variable of a kernel's text. Addresses are absolute, or from `kernels::self` for those of a thread: shared memory."""
+
+    name: str
+    space: str
+    begin: int
+    size: int
+
+
+class Instrumented(NamedTuple):
+    """A loaded kernel, its library's file and address, and its variables."""
+
+    source: Source
+    function: cpu.Function
+    path: Path
+    base: int
+    variables: list[Variable]
+
+
+def load(kernel: Kernel) -> Instrumented:
+    """A kernel, instrumented."""
+    return kernel._module.first_that_compiles(kernel.name, lambda source: _load(source, kernel.name))
+
+
+def _load(source: Source, name: str) -> Instrumented:
+    options = [*_INSTRUMENTED, *(_CLANG if build.is_clang() else _GCC)]
+    path = build.instrumented_library(source, options, lens_library())
+    lens()
+    functions = cpu.functions(source, path, _opened)
+    symbols = elf.symbols(path)
+    addresses = {one.name: one.address for one in symbols}
+    base = ctypes.addressof(functions[source.names[0]]._kernel) - addresses["kernels_entry_0"]
+    # C++ has no word for constant memory, so it is known by the names of its variables.
+    constants = set(re.findall(r"\b__constant__\b[^;={]*?(\w+)\s*(?:\[[^\]]*\]\s*)*[;={]", source.code))
+    variables = [
+        Variable(plain := _plain(symbol), "constant" if plain in constants else "global", address, size)
+        for symbol, (address, size) in functions[name]._variables.items()
+    ]
+    own = addresses["_ZN7kernelsL4selfE"]
+    variables += [
+        Variable(_plain(one.name), "shared", one.address - own, one.size)
+        for one in cpu.shared_variables(source, symbols)
+    ]
+    return Instrumented(source, functions[name], path, base, variables)
+
+
+def _opened(path: Path, _: bool) -> ctypes.CDLL:
+    """An instrumented library, which finds the lens before any other library of the process, such as the runtime."""
+    return ctypes.CDLL(str(path), os.RTLD_NOW | os.RTLD_DEEPBIND)
+
+
+def _plain(symbol: str) -> str:
+    """The name of a variable as the text has it: the last of a mangled name."""
+    name = symbol
+    if symbol.startswith("_Z"):
+        for digits in re.finditer(r"\d+", symbol):
+            last = symbol[digits.end() : digits.end() + int(digits.group())]
+            if len(last) == int(digits.group()) and last.isidentifier():
+                name = last
+    return name

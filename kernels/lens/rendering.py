@@ -1,0 +1,150 @@
+"""A trace as annotated source: beside each line what it asks of memory, and the least it could ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from kernels.lens.result import Access, Trace
+
+_WHOLE = 60  # texts of at most so many lines are shown whole, longer ones around their accesses
+_AROUND = 2
+
+
+class Mark(NamedTuple):
+    """How much of what an access moves is waste, as a shape and as a colour."""
+
+    shape: str
+    word: str
+    rich: str
+    css: str
+
+
+_BEST = Mark("●", "as few as possible", "green", "#2e8b57")
+_MORE = Mark("△", "up to twice the fewest", "yellow", "#b8860b")
+_MOST = Mark("▲", "more than twice the fewest", "bold red", "#d0342c")
+_PLAIN = Mark("·", "not judged", "dim", "inherit")
+
+
+def mark_of(access: Access) -> Mark:
+    """The mark of an access, by its waste."""
+    if not access.fewest:
+        return _PLAIN
+    return _BEST if access.waste <= 1 else _MORE if access.waste <= 2 else _MOST
+
+
+def _shown_lines(trace: Trace) -> Iterator[tuple[int, str]]:
+    """The lines to show with their numbers; (0, "") where some are left out."""
+    text = trace.source.splitlines()
+    marked = {one.line for one in trace.accesses if one.line} | {
+        line for finding in trace.findings for line in getattr(finding, "lines", ())
+    }
+    shown = set(range(1, len(text) + 1))
+    if len(text) > _WHOLE and marked:
+        shown &= {near for line in marked for near in range(line - _AROUND, line + _AROUND + 1)}
+    last = 0
+    for number in sorted(shown):
+        if number > last + 1 and last:
+            yield 0, ""
+        yield number, text[number - 1].expandtabs(4)
+        last = number
+
+
+def _words(access: Access) -> tuple[str, str, str, str]:
+    """What, requests, what a request takes, and the fewest that it could take."""
+    names = ", ".join(access.names)
+    what = f"{access.kind} {names}" if names else f"{access.kind} {access.space}"
+    unit = {"global": "sector", "shared": "wavefront"}.get(access.space)
+    lanes = "" if access.lanes == 32 * access.requests else f" of {access.lanes_per_request:.3g} lanes"
+    requests = f"{access.requests:,}{lanes}"
+    if unit is None:
+        return what, requests, "", ""
+    each = f"{access.units / access.requests:.4g} {unit}" + "s" * (access.units != access.requests)
+    return what, requests, each, f"{access.fewest / access.requests:.4g}"
+
+
+def _heading(trace: Trace) -> str:
+    grid, block = (", ".join(map(str, size)) for size in (trace.grid, trace.block))
+    shared = f", {trace.shared_mem:,} bytes of dynamic shared memory" if trace.shared_mem else ""
+    return f"{trace.kernel}: grid ({grid}), block ({block}){shared}"
+
+
+def _summary(trace: Trace) -> list[str]:
+    totals = trace.totals
+    asked, moved = totals["bytes_requested"], totals["bytes_moved"]
+    ratio = f", {moved / asked:.2f} a byte asked for" if asked else ""
+    lines = [f"global memory: {asked:,} bytes asked for, {moved:,} moved{ratio}"]
+    wavefronts = [one for one in trace.accesses if one.space == "shared"]
+    if wavefronts:
+        used, fewest = sum(one.wavefronts for one in wavefronts), sum(one.fewest_wavefronts for one in wavefronts)
+        lines.append(f"shared memory: {used:,} wavefronts, at best {fewest:,}")
+    lines.append(f"barriers: {trace.barriers:,}; active lanes: about {trace.simt_efficiency:.0%}")
+    if trace.scaled:
+        lines.append(f"scaled: {trace.blocks_run:,} of {trace.blocks:,} blocks were traced")
+    return lines
+
+
+def as_rich(trace: Trace) -> Group:
+    """For a terminal."""
+    table = Table(title=_heading(trace), title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("", "source", "", "access", "requests", "each takes", "fewest"):
+        # Where room is short, the source gives way.
+        table.add_column(name, justify="left" if name in ("source", "access") else "right", no_wrap=name != "source")
+    for number, text in _shown_lines(trace):
+        if not number:
+            table.add_row("", Text("⋮", style="dim"))
+            continue
+        found = trace.line(number)
+        source = Text(text, style="" if found else "dim", no_wrap=True, overflow="ellipsis")
+        if not found:
+            table.add_row(Text(str(number), style="dim"), source)
+        for index, access in enumerate(found):
+            mark = mark_of(access)
+            cells = (Text(cell, style=mark.rich if mark is not _PLAIN else "") for cell in _words(access))
+            head = (Text(""), Text("")) if index else (Text(str(number), style="dim"), source)
+            table.add_row(*head, Text(mark.shape, style=mark.rich), *cells)
+    findings = [Text(f"✗ {finding}", style="bold red") for finding in trace.findings]
+    stopped = [Text(f"stopped: {trace.error}", style="bold red")] if trace.error else []
+    return Group(table, Text(""), *(Text(line) for line in _summary(trace)), *findings, *stopped)
+
+
+_STYLE = (
+    "<style>.lens{overflow-x:auto}.lens table{border-collapse:collapse;font-size:.85em}"
+    ".lens td,.lens th{padding:1px 8px;text-align:left;background:none;border:0;white-space:nowrap}"
+    ".lens td.n{text-align:right;font-variant-numeric:tabular-nums}.lens tr.plain{opacity:.65}"
+    ".lens code{white-space:pre;background:none;border:0;padding:0;color:inherit}"
+    ".lens p{margin:.3em 8px}.lens .wrong{border-left:3px solid #d0342c;padding-left:6px}</style>"
+)
+
+
+def as_html(trace: Trace) -> str:
+    """For a notebook, on a light or a dark page: colours are the page's own but for the marks."""
+    rows = []
+    for number, text in _shown_lines(trace):
+        if not number:
+            rows.append('<tr class="plain"><td class="n"></td><td>⋮</td></tr>')
+            continue
+        found = trace.line(number)
+        source = f'<td class="n">{number}</td><td><code>{escape(text)}</code></td>'
+        if not found:
+            rows.append(f'<tr class="plain">{source}</tr>')
+        for index, access in enumerate(found):
+            mark = mark_of(access)
+            what, *numbers = map(escape, _words(access))
+            cells = "".join(f'<td class="n">{cell}</td>' for cell in numbers)
+            style = f'style="color:{mark.css};border-left:3px solid {mark.css}"'
+            shape = f'<td {style} title="{mark.word}" aria-label="{mark.word}">{mark.shape}</td>'
+            rows.append(f"<tr>{'<td></td><td></td>' if index else source}{shape}<td>{what}</td>{cells}</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("", "source", "", "access", "requests", "each takes", "fewest"))
+    notes = [f"<p>{escape(line)}</p>" for line in _summary(trace)]
+    wrong = [str(finding) for finding in trace.findings] + ([f"stopped: {trace.error}"] if trace.error else [])
+    notes += [f'<p class="wrong">✗ {escape(line)}</p>' for line in wrong]
+    caption = f"<p><b>{escape(_heading(trace))}</b></p>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'{_STYLE}<div class="lens">{caption}{table}{"".join(notes)}</div>'

@@ -1,0 +1,164 @@
+"""What a traced launch asked of the memory system, line by line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+
+from rich.console import Group
+
+from kernels.lens.finding import Finding
+from kernels.lens.rendering import as_html, as_rich
+
+SECTOR_BYTES = 32
+
+TOTALS = (
+    "global_load_requests",
+    "global_load_sectors",
+    "global_store_requests",
+    "global_store_sectors",
+    "global_atomic_requests",
+    "global_atomic_sectors",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+    "shared_atomic_requests",
+    "barriers",
+    "launches",
+    "bytes_requested",
+    "bytes_moved",
+)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The accesses of a line to the same arrays in the same way, added up over all warps.
+
+    line: of the text; 0 if it is not known. kind: "load", "store" or "atomic". space: "global", "shared" or "constant".
+    width: bytes of a lane. names: the parameters or variables that it touched.
+    instructions: of the instrumented code, that were added up: more than one where a line names the same array again, or
+    where the compiler repeated the line.
+    requests: memory instructions of a warp with at least one active lane. lanes: active lanes of all requests.
+    bytes: that the lanes asked for. sectors: pieces of 32 bytes that global memory had to move (for an atomic, again for
+    every lane that names the same word), and the fewest that hold the distinct bytes asked for. wavefronts: passes of
+    shared memory over its 32 banks, and the fewest.
+    """
+
+    line: int
+    kind: str
+    space: str
+    width: int
+    names: tuple[str, ...]
+    instructions: int
+    requests: int
+    lanes: int
+    bytes: int
+    sectors: int
+    fewest_sectors: int
+    wavefronts: int
+    fewest_wavefronts: int
+
+    @property
+    def lanes_per_request(self) -> float:
+        return self.lanes / self.requests
+
+    @property
+    def units(self) -> int:
+        """Sectors of global memory, wavefronts of shared memory."""
+        return self.wavefronts if self.space == "shared" else self.sectors
+
+    @property
+    def fewest(self) -> int:
+        return self.fewest_wavefronts if self.space == "shared" else self.fewest_sectors
+
+    @property
+    def waste(self) -> float:
+        """How many times the fewest sectors or wavefronts were needed; 1.0 is the best. Constant memory: 1.0."""
+        return self.units / self.fewest if self.fewest else 1.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A traced launch. Shows itself as the annotated source, in a notebook and in a terminal.
+
+    kernel, grid, block, shared_mem: the launch. source: the text; filename: its name.
+    accesses: by line. barriers: `__syncthreads` and its kin, each counted once a block.
+    simt_efficiency: an estimate of the lanes that were active, of the 32 of a warp: the mean over all steps of the warps'
+        replay, where a step is a basic block or an access. Nsight Compute weighs every machine instruction alike.
+    blocks_run, blocks: how many of the grid's blocks were traced. Where not all were, `scaled` is true, and totals and
+        `accesses` are scaled up to the grid.
+    findings: what is wrong with the kernel. error: why the launch stopped before its end, if it did.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_mem: int
+    source: str
+    filename: str
+    accesses: tuple[Access, ...]
+    barriers: int
+    simt_efficiency: float
+    blocks_run: int
+    blocks: int
+    findings: tuple[Finding, ...] = ()
+    error: str | None = None
+
+    @property
+    def scaled(self) -> bool:
+        return self.blocks_run < self.blocks
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The counters of the whole launch, by the names that `TOTALS` lists."""
+
+        def add(space: str, kind: str, what: str) -> int:
+            return sum(getattr(one, what) for one in self.accesses if (one.space, one.kind) == (space, kind))
+
+        totals = {}
+        for name in TOTALS[:-4]:
+            space, kind, what = name.split("_")
+            totals[name] = add(space, kind, what)
+        moved = SECTOR_BYTES * sum(totals[f"global_{kind}_sectors"] for kind in ("load", "store", "atomic"))
+        asked = sum(one.bytes for one in self.accesses if one.space == "global")
+        return {**totals, "barriers": self.barriers, "launches": 1, "bytes_requested": asked, "bytes_moved": moved}
+
+    def line(self, number: int) -> tuple[Access, ...]:
+        """The accesses of a line of the text."""
+        return tuple(one for one in self.accesses if one.line == number)
+
+    def __rich__(self) -> Group:
+        return as_rich(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Trace:
+        data = json.loads(text)
+        data["accesses"] = tuple(Access(**{**one, "names": tuple(one["names"])}) for one in data["accesses"])
+        data["findings"] = tuple(map(Finding.from_dict, data["findings"]))
+        data |= {name: tuple(data[name]) for name in ("grid", "block")}
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})
+
+
+@dataclass(frozen=True)
+class Launches:
+    """The traced launches of a call, in order. Shows itself as they do, one after another."""
+
+    traces: tuple[Trace, ...]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The counters of all launches together."""
+        each = [trace.totals for trace in self.traces]
+        return {name: sum(totals[name] for totals in each) for name in TOTALS}
+
+    def __rich__(self) -> Group:
+        return Group(*self.traces)
+
+    def _repr_html_(self) -> str:
+        return "".join(map(as_html, self.traces))

@@ -1,0 +1,154 @@
+"""What the lens finds wrong: every seeded bug at its line, and nothing in kernels that are right."""
+
+import re
+
+import pytest
+import torch
+from random_kernels import HEAD, random_kernel
+from seeded import bugs
+
+from kernels import lens
+from kernels.cuda import RawKernel, RawModule
+
+_A_MODULE = 15  # kernels that are compiled together
+_modules: dict = {}
+
+
+def _module(path):
+    return _modules.setdefault(path, RawModule(path=path))
+
+
+def _trace(code, name, grid, block, args, *more, **options):
+    return lens.trace(RawKernel(code, name), grid, block, args, *more, **options)
+
+
+def test_there_are_enough_bugs():
+    assert len(bugs()) >= 40
+    assert all(bug.kinds for bug in bugs())
+
+
+@pytest.mark.parametrize("bug", bugs(), ids=str)
+def test_a_bug_is_found_at_its_line(bug):
+    grid, block, args, *more = bug.arguments()
+    found = lens.trace(_module(bug.path).get_function(bug.kernel), grid, block, args, *more)
+    for line, kind in bug.kinds.items():
+        assert any(one.kind == kind and line in one.lines for one in found.findings), found.findings
+    # And nothing else.
+    for one in found.findings:
+        assert any(one.kind == kind and line in one.lines for line, kind in bug.kinds.items()), one
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_races_are_found_in_any_order_of_threads(seed):
+    for bug in bugs():
+        if bug.path.stem in ("shared_races", "warp_races"):
+            grid, block, args, *more = bug.arguments()
+            found = lens.trace(_module(bug.path).get_function(bug.kernel), grid, block, args, *more, seed=seed)
+            for line, kind in bug.kinds.items():
+                assert any(one.kind == kind and line in one.lines for one in found.findings), bug
+
+
+def _no_alarm(first: int, last: int, seed: int | None = None) -> None:
+    kernels = [random_kernel(number) for number in range(first, last)]
+    text = HEAD + "\n".join(kernel.text for kernel in kernels)
+    module = RawModule(code=text, enable_cooperative_groups=True)
+    for kernel in kernels:
+        function = module.get_function(kernel.name)
+        found = lens.trace(function, kernel.grid, kernel.block, kernel.arguments(), kernel.shared_mem, seed=seed)
+        assert not found.error, f"{kernel.text}\n{found.error}"
+        assert not found.findings, f"{kernel.text}\n" + "\n".join(map(str, found.findings))
+
+
+def test_random_kernels_give_no_alarm():
+    _no_alarm(0, _A_MODULE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(_A_MODULE, 120, _A_MODULE))
+@pytest.mark.parametrize("seed", [None, 1])
+def test_more_random_kernels_give_no_alarm(first, seed):
+    _no_alarm(first, first + _A_MODULE, seed)
+
+
+def test_a_finding_says_what_and_where():
+    bug = next(one for one in bugs() if one.kernel == "guard_one_too_far")
+    grid, block, args = bug.arguments()
+    read, written = lens.trace(_module(bug.path).get_function(bug.kernel), grid, block, args).findings
+    assert (read.kind, read.lines, read.address) == ("out of bounds", tuple(bug.kinds), "x[300]")
+    assert read.block == (4, 0, 0) and read.threads == ((44, 0, 0),) and read.count == 1
+    assert "one past the end of 300" in str(read) and "line 12" in str(read)
+    assert written.address == "y[300]"
+
+
+def test_a_race_names_both_threads():
+    code = """extern "C" __global__ void k(float* y) {
+        __shared__ float s[2];
+        if (threadIdx.x == 7) s[1] = 2;
+        if (threadIdx.x == 40) y[0] = s[1];
+    }"""
+    (race,) = _trace(code, "k", (1,), (64,), (torch.zeros(1),)).findings
+    assert (race.kind, race.lines, race.threads) == ("race", (3, 4), ((7, 0, 0), (40, 0, 0)))
+    assert race.address == "s[1]" and "__syncthreads" in race.cause and race.other_block is None
+
+
+def test_the_same_from_many_threads_is_one_finding():
+    code = """extern "C" __global__ void k(float* y) { y[1000 + threadIdx.x] = 1; }"""
+    (found,) = _trace(code, "k", (4,), (64,), (torch.zeros(1000),)).findings
+    assert found.count == 256 and "256 times" in str(found)
+
+
+def test_elements_are_those_of_the_argument():
+    code = """extern "C" __global__ void k(short* y) { y[40] = 1; }"""
+    (found,) = _trace(code, "k", (1,), (1,), (torch.zeros(48, dtype=torch.int16)[8:],)).findings
+    assert found.address == "y[40]" and "one past the end of 40" in found.cause
+
+
+def test_neighbouring_bytes_are_no_race():
+    code = """extern "C" __global__ void k(unsigned char* y) { y[blockIdx.x] = blockIdx.x; }"""
+    assert not _trace(code, "k", (64,), (1,), (torch.zeros(64, dtype=torch.uint8),)).findings
+
+
+def test_writes_of_the_same_value_are_no_race():
+    code = """extern "C" __global__ void k(int* found) { if (threadIdx.x & 1) *found = %s; }"""
+    args = (torch.zeros(1, dtype=torch.int32),)
+    assert not _trace(code % "1", "k", (2,), (64,), args).findings
+    assert [one.kind for one in _trace(code % "threadIdx.x", "k", (2,), (64,), args).findings] == ["race"]
+
+
+def test_the_guess_of_a_compare_and_swap_is_no_race():
+    code = """extern "C" __global__ void k(const float* x, int* largest) {
+        const int value = __float_as_int(x[blockIdx.x * blockDim.x + threadIdx.x]);
+        int old = *largest;
+        while (old < value) {
+            const int seen = atomicCAS(largest, old, value);
+            if (seen == old) break;
+            old = seen;
+        }
+    }"""
+    largest = torch.zeros(1, dtype=torch.int32)
+    assert not _trace(code, "k", (4,), (64,), (torch.rand(256), largest)).findings
+
+
+def test_a_finding_survives_json():
+    bug = next(one for one in bugs() if one.kernel == "tiles_overlap")
+    grid, block, args = bug.arguments()
+    found = lens.trace(_module(bug.path).get_function(bug.kernel), grid, block, args)
+    again = lens.Trace.from_json(found.as_json())
+    assert again.findings == found.findings and again.findings[0].other_block == (0, 0, 0)
+
+
+def test_a_barrier_not_reached_says_what_the_run_says():
+    bug = next(one for one in bugs() if one.kernel == "in_a_condition")
+    grid, block, args = bug.arguments()
+    found = lens.trace(_module(bug.path).get_function(bug.kernel), grid, block, args)
+    (finding,) = found.findings
+    assert finding.cause == found.error and re.search(r"48 threads wait in __syncthreads on line 7", finding.cause)
+
+
+def test_a_seed_replays():
+    bug = next(one for one in bugs() if one.kernel == "largest_by_plain_writes")
+    grid, block, args = bug.arguments()
+    kernel = _module(bug.path).get_function(bug.kernel)
+    runs = [lens.trace(kernel, grid, block, bug.arguments()[2], seed=seed) for seed in (5, 5, 6)]
+    assert runs[0].findings == runs[1].findings
+    assert runs[0].findings[0].threads != runs[2].findings[0].threads

@@ -1,0 +1,96 @@
+"""The annotated source: in a notebook, in a terminal, and from the command line."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+from test_counts import MODULE, floats, trace
+
+from kernels import lens
+from kernels.lens.rendering import mark_of
+
+COUNTED = Path(__file__).parent / "counted.cu"
+
+
+@pytest.fixture(scope="module")
+def transposed():
+    return trace("transpose<32>", (1,), (32, 32), (floats(1024), torch.zeros(1024)))
+
+
+def shown(what):
+    console = Console(width=140, file=io.StringIO())
+    console.print(what)
+    return console.file.getvalue()
+
+
+def test_in_a_terminal(transposed):
+    text = shown(transposed)
+    assert "transpose<32>: grid (1, 1, 1), block (32, 32, 1)" in text
+    (line,) = [line for line in text.splitlines() if "load tile" in line]
+    assert "tile[threadIdx.x][threadIdx.y]" in line and "▲" in line and "32 wavefronts" in line
+    assert line.rstrip().endswith("1")  # the fewest
+    assert "shared memory: 1,056 wavefronts, at best 64" in text
+
+
+def test_in_a_notebook(transposed):
+    html = transposed._repr_html_()
+    assert transposed._repr_html_() == html
+    rows = re.findall(r"<tr.*?</tr>", html)
+    (row,) = [row for row in rows if "load tile" in row]
+    assert "▲" in row and 'aria-label="more than twice the fewest"' in row and "32 wavefronts" in row
+    (row,) = [row for row in rows if "store tile" in row]
+    assert "●" in row and 'aria-label="as few as possible"' in row
+    assert html.count("<tr") == html.count("</tr>") and "template &lt;class T&gt;" in html
+    # Colours that suit a light and a dark page: text has the page's own.
+    assert "background:none" in html and not re.search(r"background(-color)?:\s*(white|#fff)", html)
+
+
+def test_marks_are_by_waste():
+    shapes = {}
+    for stride in (1, 2, 32):
+        found = trace("copy", (1,), (32,), (floats(4096), torch.zeros(32), stride, 0))
+        shapes[stride] = mark_of(next(one for one in found.accesses if one.kind == "load")).shape
+    assert shapes == {1: "●", 2: "△", 32: "▲"}
+
+
+def test_several_launches():
+    x = torch.zeros(32)
+    copy = MODULE.get_function("copy")
+    found = lens.count(lambda: [copy((1,), (32,), (x, x.clone(), 1, 0)) for _ in range(2)])
+    assert shown(found).count("copy: grid") == found._repr_html_().count("copy: grid") == 2
+
+
+def command(*arguments):
+    words = [sys.executable, "-m", "kernels", "lens", *arguments]
+    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, "COLUMNS": "140"})
+
+
+def test_the_command_line(tmp_path):
+    saved = tmp_path / "trace.json"
+    arguments = ["--arg", "float32:4096", "--arg", "float32:4x16=0", "--arg", "2", "--arg", "1", "--json", str(saved)]
+    done = command(f"{COUNTED}::copy", "--grid", "2", "--block", "32", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "load x" in done.stdout and "8 sectors" in done.stdout
+    assert lens.Trace.from_json(saved.read_text()).totals["global_load_sectors"] == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.cu::copy", "--grid", "1", "--block", "32"], "expected FILE.cu::KERNEL"),
+        ([f"{COUNTED}::copy", "--grid", "one", "--block", "32"], "expected one to three sizes"),
+        ([f"{COUNTED}::copy", "--grid", "1", "--block", "32", "--arg", "floaty:3"], "'floaty' is no dtype"),
+        ([f"{COUNTED}::copy", "--grid", "1", "--block", "32"], "takes 4 arguments, got 0"),
+        ([f"{COUNTED}::one_sided_barrier", "--grid", "1", "--block", "32", "--arg", "float32:32"], "not every thread"),
+    ],
+)
+def test_what_the_command_line_refuses(arguments, message):
+    done = command(*arguments)
+    assert done.returncode != 0
+    assert message in " ".join((done.stdout + done.stderr).replace("│", " ").split())
