@@ -73,6 +73,8 @@ measure: $(SETUP)
 	mkdir -p book/results
 	$(PY) -m kernels bench --device cuda --json book/results
 	$(PY) -m kernels.measure.timeline book/results/timelines
+	$(PY) -m kernels.measure.compilers book/results/compilers
+	$(PY) -m kernels.measure.calls book/results/calls
 
 clean:
 	rm -rf _build
