@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+REFERENCE_MULTIPROCESSORS = 132  # of an H100 or H200
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -65,3 +67,11 @@ def here(device: str | None = None) -> Machine:
         compiler=compiler(),
         interpreting=interpreting(),
     )
+
+
+@functools.cache
+def multiprocessors(device: torch.device) -> int:
+    """Multiprocessors of a GPU; for a CPU those of the reference target, so that launches are alike everywhere."""
+    if device.type == "cpu":
+        return REFERENCE_MULTIPROCESSORS
+    return torch.cuda.get_device_properties(device).multi_processor_count

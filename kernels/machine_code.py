@@ -78,10 +78,11 @@ def _compile(name: str, key: str, cases: list[dict]) -> list[list[dict]]:
 
     op, found = operation(name), []
     for case in cases:
-        triton_launch.LAUNCHES = launches = []
-        op[key](**op.inputs(Case(**case | {"shape": tuple(case["shape"])}), "cpu"))
+        launches: list[tuple] = []
+        with triton_launch.watched(lambda *launch, into=launches: into.append(launch)):
+            op[key](**op.inputs(Case(**case | {"shape": tuple(case["shape"])}), "cpu"))
         found.append([])
-        for kernel, args, options in launches:
+        for kernel, _, args, options in launches:
             signature, constants, attributes = specialise(kernel, args)
             meta = {k: v for k, v in options.items() if k in ("num_warps", "num_stages")}
             constants |= {k: v for k, v in options.items() if k not in meta}

@@ -56,7 +56,7 @@ def run_without_launching(level: int) -> None:
                 torch.autograd.grad(y, leaves, torch.empty_like(y))
 
 
-def triton_kernels() -> Iterator[tuple[str, dict[str, int]]]:
+def triton_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, int]]]:
     """(kernel and its specialisation and target, report) for each distinct Triton launch."""
     import triton
     from triton.backends.compiler import GPUTarget
@@ -66,10 +66,11 @@ def triton_kernels() -> Iterator[tuple[str, dict[str, int]]]:
     from kernels import triton_launch
 
     assert not kernels.machine.interpreting(), "set TRITON_INTERPRET=0"
-    triton_launch.LAUNCHES = launches = []
-    run_without_launching(level=4)
+    launches: list[tuple] = []
+    with triton_launch.watched(lambda *launch: launches.append(launch)):
+        run_without_launching(level=4)
     seen = set()
-    for kernel, args, options in launches:
+    for kernel, _, args, options in launches:
         signature, constants, attributes = specialise(kernel, args)
         meta = {k: v for k, v in options.items() if k in ("num_warps", "num_stages")}
         constants |= {k: v for k, v in options.items() if k not in meta}
@@ -78,7 +79,7 @@ def triton_kernels() -> Iterator[tuple[str, dict[str, int]]]:
         label = f"{kernel.fn.__module__}.{kernel.fn.__name__} {' '.join(words)}"
         if attributes:
             label += f" aligned={','.join(str(i) for (i,) in attributes)}"
-        for target in TARGETS:
+        for target in targets:
             if (label, target) in seen:
                 continue
             seen.add((label, target))
@@ -125,7 +126,7 @@ def ptxas(ptx: str, target: int) -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
-def cuda_kernels() -> Iterator[tuple[str, dict[str, int]]]:
+def cuda_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, int]]]:
     """(file, kernel and target, report) for each kernel of CUDA C that is launched."""
     from cuda.core import Program, ProgramOptions
 
@@ -142,7 +143,7 @@ def cuda_kernels() -> Iterator[tuple[str, dict[str, int]]]:
         run_without_launching(level=5)
     for (file, name, options), code in launched.items():
         defines = [option.removeprefix("-D") for option in options if option.startswith("-D")]
-        for target in TARGETS:
+        for target in targets:
             compile_options = ProgramOptions(
                 std="c++17",
                 arch=f"sm_{target}",
@@ -155,10 +156,10 @@ def cuda_kernels() -> Iterator[tuple[str, dict[str, int]]]:
             yield f"{file} {name} {' '.join(defines)} sm_{target}", report(log.getvalue())
 
 
-def collect() -> dict:
-    """Versions of the compilers, and what they say of every kernel."""
+def collect(targets: tuple[int, ...] = TARGETS) -> dict:
+    """Versions of the compilers, and what they say of every kernel for these compute capabilities, such as 90."""
     versions = {name: importlib.metadata.version(name) for name in ("triton", "nvidia-cuda-nvrtc")}
-    return {"versions": versions, "kernels": dict([*triton_kernels(), *cuda_kernels()])}
+    return {"versions": versions, "kernels": dict([*triton_kernels(targets), *cuda_kernels(targets)])}
 
 
 if __name__ == "__main__":

@@ -6,15 +6,29 @@ rounding. So bfloat16 tensors enter the interpreter as float32 and are rounded w
 between is float32, as it is in the kernels themselves, which load, convert and compute in float32.
 """
 
-import functools
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
 from kernels.machine import interpreting
 
-LAUNCHES: list[tuple] | None = None
-"""While a list, launches are appended to it as (kernel, arguments, options) instead of being made."""
+_watch: Callable[..., Any] | None = None
+
+
+@contextlib.contextmanager
+def watched(by: Callable[..., Any]) -> Iterator[None]:
+    """Call `by(kernel, grid, args, options)` for every launch inside, in place of launching.
+
+    In all threads: autograd launches the backward of a GPU's tensors from a thread of its own.
+    """
+    global _watch
+    before, _watch = _watch, by
+    try:
+        yield
+    finally:
+        _watch = before
 
 
 def launch(kernel: Callable, grid: tuple[int, ...], *args: object, **options: object) -> None:
@@ -29,8 +43,8 @@ def launch(kernel: Callable, grid: tuple[int, ...], *args: object, **options: ob
     Raises:
         ValueError: for tensors on a CPU when Triton was imported as a compiler.
     """
-    if LAUNCHES is not None:
-        LAUNCHES.append((kernel, args, options))
+    if _watch is not None:
+        _watch(kernel, grid, args, options)
         return
     device = next(arg.device for arg in args if isinstance(arg, torch.Tensor))
     if interpreting():
@@ -62,9 +76,3 @@ def _interpret(kernel: Callable, grid: tuple[int, ...], args: tuple, options: di
     for memory, wide, before in copies:
         written = wide.view(torch.int32) != before.view(torch.int32)
         memory[written] = wide[written].to(memory.dtype)
-
-
-@functools.cache
-def multiprocessors(device: torch.device) -> int:
-    """Multiprocessors of a GPU; for a CPU those of the reference target, an H200, so that launches are alike everywhere."""
-    return 132 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -42,25 +42,24 @@ def isolated(
     """
     args = tuple(args)
     device = arguments.device_of(args).type
+    limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": device}
+    copy_back(in_worker(_launch, kernel, grid, block, args, shared_mem, current_seed(), **limits), args)
+
+
+def in_worker(function: Callable, kernel: Kernel, *more: Any, **limits: Any) -> Any:
+    """`worker.run(function, kernel, *more, **limits)`, whose errors are about the kernel."""
     try:
-        left = worker.run(
-            _launch,
-            kernel,
-            grid,
-            block,
-            args,
-            shared_mem,
-            current_seed(),
-            seconds=seconds,
-            memory_bytes=memory_bytes,
-            device=device,
-        )
+        return worker.run(function, kernel, *more, **limits)
     except worker.WorkerError as error:
         raise type(error)(f"{kernel.name}: {error}") from None
     except (LaunchError, TypeError, ValueError) as error:
         vars(error).pop("__notes__", None)  # the message says all; the worker's lines of Python add nothing
         raise
-    for arg, copy in zip(args, left, strict=True):
+
+
+def copy_back(left: Sequence[Any], args: Sequence[Any]) -> None:
+    """Into the tensors of `args`, what a launch has left in their copies."""
+    for copy, arg in zip(left, args, strict=True):
         if isinstance(arg, torch.Tensor):
             copy_storage(copy.untyped_storage(), arg.untyped_storage())
 

@@ -24,6 +24,7 @@ from kernels.cuda.cpu import build, elf, translate
 from kernels.cuda.errors import CompileError
 from kernels.cuda.order import current_seed
 from kernels.cuda.source import Source
+from kernels.machine import REFERENCE_MULTIPROCESSORS
 
 _PROCESSORS = os.cpu_count() or 1
 
@@ -54,9 +55,8 @@ class Function:
     ) -> None:
         self._kernel = kernel
         self.sizes = tuple(kernel.sizes[: kernel.parameters])
-        self.offsets = tuple(itertools.accumulate(self.sizes, initial=0))[
-            :-1
-        ]  # one after another, as entry.h takes them
+        # One after another, as entry.h takes them.
+        self.offsets = tuple(itertools.accumulate(self.sizes, initial=0))[:-1]
         self.static_shared_bytes = static_shared_bytes
         self._variables = variables  # address and bytes by mangled name
         self._prints = prints
@@ -209,10 +209,10 @@ def _write_printed() -> None:
 
 @functools.lru_cache
 def _resident_blocks(threads: int, shared_bytes: int) -> int:
-    """How many blocks an H200 holds at once, as far as threads and shared memory go: on each of its 132 multiprocessors
+    """How many blocks an H200 holds at once, as far as threads and shared memory go: on each of its multiprocessors
     32 blocks, 64 warps and 228 KiB, of which a block takes 1 KiB beside its own (CUDA C++ Programming Guide, "Compute
     Capabilities")."""
-    return 132 * min(32, 64 // -(-threads // 32), (228 << 10) // (shared_bytes + 1024))
+    return REFERENCE_MULTIPROCESSORS * min(32, 64 // -(-threads // 32), (228 << 10) // (shared_bytes + 1024))
 
 
 @functools.lru_cache

@@ -1,5 +1,7 @@
 """The inputs that layer norm is checked and timed on."""
 
+import math
+
 import torch
 
 from kernels.layouts import lay_out
@@ -9,6 +11,7 @@ DTYPES = ("float32", "float16", "bfloat16")
 # 1 and 2; below, at and above a warp; primes; a width whose masked lanes matter (768); more than the registers hold.
 WIDTHS = (1, 2, 31, 32, 33, 127, 768, 1000, 1024, 4099)
 UNUSUAL = ("offset", "constant", "nonfinite", "large", "small")
+MOST_ATOMICS = 128
 
 CASES = {
     "edge": (
@@ -19,11 +22,7 @@ CASES = {
         *(Case((257, 33), dtype) for dtype in DTYPES),
         *(Case((6, 100), dtype, layout=layout) for layout in ("rows", "transposed", "expanded") for dtype in DTYPES),
         *(Case((3, 5, 48), dtype, layout=layout) for layout in ("sliced", "transposed") for dtype in DTYPES),
-        *(
-            Case((4, 200), dtype, values=values)
-            for values in ("offset", "constant", "nonfinite", "large", "small")
-            for dtype in DTYPES
-        ),
+        *(Case((4, 200), dtype, values=values) for values in UNUSUAL for dtype in DTYPES),
         *(Case((4, 96), dtype, params={"eps": 0.1}) for dtype in DTYPES),
         *(Case((3, 1000), dtype, params={"eps": 1e-2}) for dtype in DTYPES),
         *(Case((4, 96), dtype, params={"weight": None}) for dtype in DTYPES),
@@ -82,3 +81,10 @@ def make_inputs(case: Case, device: str) -> dict[str, torch.Tensor]:
         inputs["weight"] = inputs["weight"].repeat_interleave(2)[::2]
         inputs["bias"] = torch.cat([inputs["bias"][:1], inputs["bias"]])[1:]
     return inputs | dict(case.params)
+
+
+def too_many_atomics(case: Case) -> str | None:
+    """Why sums over the rows by atomic additions are not accurate enough on a case, if they are not."""
+    if case.dtype == "float32" and math.prod(case.shape[:-1]) > MOST_ATOMICS:
+        return f"in float32, more than {MOST_ATOMICS} atomic additions in an order left to chance round too much"
+    return None

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 
 from kernels.cuda import Kernel, RawModule
-from kernels.machine import Machine
-from kernels.operation import Case, Variant
+from kernels.operation import Variant
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
 from kernels.ops.layer_norm.cuda_instances import (
     TYPES,
@@ -26,6 +25,7 @@ from kernels.ops.layer_norm.cuda_instances import (
     kernel,
     scalar_threads,
     threads_of_row,
+    unsupported,
     vectors_of_thread,
 )
 from kernels.ops.layer_norm.registration import empty_contiguous
@@ -35,12 +35,6 @@ NAMES = {dtype: f"block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
 WIDEST_IN_REGISTERS = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
-
-
-def unsupported(case: Case, machine: Machine) -> str | None:
-    if machine.device == "cpu" and machine.compiler is None:
-        return "no C++ compiler: g++ or clang++ is needed"
-    return None
 
 
 def launch(

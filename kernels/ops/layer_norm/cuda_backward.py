@@ -15,23 +15,23 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from kernels.machine import Machine
+from kernels.machine import Machine, multiprocessors
 from kernels.operation import Case, Variant
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
+from kernels.ops.layer_norm.cases import too_many_atomics
 from kernels.ops.layer_norm.cuda_instances import (
     SHARED_BYTES,
     VECTOR_BYTES,
     in_vectors,
     kernel,
-    multiprocessors,
     power_of_2_from,
     scalar_threads,
     threads_of_row,
+    unsupported,
     vectors_of_thread,
 )
-from kernels.ops.layer_norm.registration import empty_contiguous
+from kernels.ops.layer_norm.registration import Gradients, empty_contiguous
 
-Gradients = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]
 WIDEST_OF_BLOCK, WIDEST_OF_CLUSTER = 8_192, 32_768  # columns
 REGISTERS = {2: 168, 4: 255}  # of a thread, by itemsize; a multiprocessor has 65,536
 
@@ -161,10 +161,8 @@ def has_clusters(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
 
 
-def unsupported(case: Case, machine: Machine) -> str | None:
-    if machine.device == "cpu" and machine.compiler is None:
-        return "no C++ compiler: g++ or clang++ is needed"
-    return None
+def atomics_unsupported(case: Case, machine: Machine) -> str | None:
+    return too_many_atomics(case) or unsupported(case, machine)
 
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
@@ -177,7 +175,7 @@ HERE = Path(__file__).parent
 SCALAR = (HERE / "layer_norm_backward.cu", Path(__file__))
 VECTOR = (HERE / "layer_norm_backward_vector.cu", HERE / "vectors.cuh", Path(__file__))
 BACKWARD = (
-    Variant(5, "atomics", atomics, "dweight and dbias by an atomic addition an element", SCALAR, unsupported),
+    Variant(5, "atomics", atomics, "dweight and dbias by an atomic addition an element", SCALAR, atomics_unsupported),
     Variant(
         5, "partials", partials, "dweight and dbias by kernels in which a thread owns a column", SCALAR, unsupported
     ),

@@ -6,13 +6,14 @@ from pathlib import Path
 import torch
 
 from kernels.cuda import Kernel, RawModule
+from kernels.machine import Machine
+from kernels.operation import Case
 
 HERE = Path(__file__).parent
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16"}
 VECTOR_BYTES = 16  # what one instruction loads at most
 VALUES = 32  # of a row that a thread holds in registers: enough loads in flight, few enough sums that must meet
 SHARED_BYTES = 226 << 10  # what the dynamic shared memory of a block can be on sm_90, with 1 KiB for the static
-REFERENCE_MULTIPROCESSORS = 132  # of an H100 or H200: what launches on a CPU go by
 
 
 @functools.cache
@@ -32,12 +33,10 @@ def kernel(
     return found
 
 
-@functools.cache
-def multiprocessors(device: torch.device) -> int:
-    """Of the GPU; on a CPU, of the reference target."""
-    if device.type == "cpu":
-        return REFERENCE_MULTIPROCESSORS
-    return torch.cuda.get_device_properties(device).multi_processor_count
+def unsupported(case: Case, machine: Machine) -> str | None:
+    if machine.device == "cpu" and machine.compiler is None:
+        return "no C++ compiler: g++ or clang++ is needed"
+    return None
 
 
 def in_vectors(N: int, *tensors: torch.Tensor | None) -> bool:

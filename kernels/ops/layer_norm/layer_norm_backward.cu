@@ -34,6 +34,14 @@ __device__ float block_sum(float value, float* of_warp)
     return warp_sum(lane < blockDim.x / 32 ? of_warp[lane] : 0.0f);
 }
 
+// g of a column. The product is rounded: fused into the subtraction of the mean of g, it would leave its rounding in dx where
+// the two are equal.
+template <typename T>
+__device__ float g_of(const T* dy, const T* weight, int j)
+{
+    return weight ? __fmul_rn(dy[j], weight[j]) : (float)dy[j];
+}
+
 // What dx needs to know of a whole row: the means of g and of g * n are over its columns.
 struct Row {
     float mean, rstd, g, gn;
@@ -50,7 +58,7 @@ __device__ Row row_of(const T* dy, const T* x, const T* weight, int N, float eps
     float squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
         float centred = (float)x[j] - mean;
-        float g = weight ? (float)dy[j] * (float)weight[j] : (float)dy[j];
+        float g = g_of(dy, weight, j);
         squares += centred * centred;
         g_sum += g;
         gc_sum += g * centred;
@@ -70,7 +78,7 @@ __global__ void atomics(const T* dy, const T* x, const T* weight, T* dx, float* 
     Row row = row_of(dy, x, weight, N, eps);
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
         float n = ((float)x[j] - row.mean) * row.rstd;
-        float g = weight ? (float)dy[j] * (float)weight[j] : (float)dy[j];
+        float g = g_of(dy, weight, j);
         dx[j] = (T)(row.rstd * (g - row.g - n * row.gn));
         if (dweight) atomicAdd(&dweight[j], (float)dy[j] * n);
         if (dbias) atomicAdd(&dbias[j], (float)dy[j]);
@@ -89,7 +97,7 @@ __global__ void rows(const T* dy, const T* x, const T* weight, T* dx, float2* st
     if (threadIdx.x == 0) statistics[blockIdx.x] = {row.mean, row.rstd};
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
         float n = ((float)x[j] - row.mean) * row.rstd;
-        float g = weight ? (float)dy[j] * (float)weight[j] : (float)dy[j];
+        float g = g_of(dy, weight, j);
         dx[j] = (T)(row.rstd * (g - row.g - n * row.gn));
     }
 }

@@ -17,6 +17,7 @@ from kernels.ops.layer_norm.arguments import validate_for_kernel, validate_gradi
 
 SCHEMA = "(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor"
 BACKWARD_SCHEMA = "(Tensor dy, Tensor x, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor?, Tensor?)"
+Gradients = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]  # of x, weight and bias
 PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, type(None)))
 
 
@@ -78,16 +79,21 @@ def register(name: str, forward: Callable, backward: Callable) -> Callable[..., 
         if torch.compiler.is_compiling():
             return op(x, weight, bias, eps)
         validate_for_kernel(x, weight, bias, eps)
-        if needs_gradient(x, weight, bias):
-            plain = torch._C._functorch.peek_interpreter_stack() is None
-            return (function if plain else transformable).apply(x, weight, bias, eps)
-        return forward(x, weight, bias, eps) if unwatched(x, weight, bias) else op(x, weight, bias, eps)
+        if not needs_gradient(x, weight, bias):
+            return below_autograd(x, weight, bias, eps)
+        plain = torch._C._functorch.peek_interpreter_stack() is None
+        return (apply if plain else transformable.apply)(x, weight, bias, eps)
+
+    def below_autograd(x, weight, bias, eps):
+        return (forward if unwatched(x, weight, bias) else op)(x, weight, bias, eps)
 
     def layer_norm_backward(dy, x, weight, bias, eps):
         kernel = backward if unwatched(x, weight, bias) and type(dy) in PLAIN else backward_op
         return kernel(dy, x, weight, bias, eps)
 
-    function, transformable = autograd_functions(layer_norm, layer_norm_backward)
+    function, transformable = autograd_functions(below_autograd, layer_norm_backward)
+    # Function.apply is this, and before it asks for torch.func's transforms, which `layer_norm` has done.
+    apply = super(torch.autograd.Function, function).apply
     torch.library.register_autograd(
         f"kernels::{name}", transformable.backward, setup_context=transformable.setup_context
     )

@@ -21,13 +21,15 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.operation import Variant
+from kernels.machine import Machine, multiprocessors
+from kernels.operation import Case, Variant
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
-from kernels.ops.layer_norm.registration import empty_contiguous
+from kernels.ops.layer_norm.cases import too_many_atomics
+from kernels.ops.layer_norm.registration import Gradients, empty_contiguous
 from kernels.ops.layer_norm.triton_backward_wide import wide
-from kernels.ops.layer_norm.triton_column_sums import Gradients, Partials
+from kernels.ops.layer_norm.triton_column_sums import Partials, store_partials
 from kernels.ops.layer_norm.triton_forward import unsupported
-from kernels.triton_launch import launch, multiprocessors
+from kernels.triton_launch import launch
 
 # x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at
 # multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.
@@ -42,8 +44,11 @@ def input_gradient(dy, x, weight, inside, N, eps):
     rstd = (1.0 / tl.sqrt(tl.sum(centred * centred, 1) / N + eps))[:, None]
     normalised = centred * rstd
     g = dy * weight
-    mean_g = (tl.sum(g, 1) / N)[:, None]
+    mean_g = tl.div_rn(tl.sum(g, 1), tl.cast(N, tl.float32))[:, None]
     mean_gn = (tl.sum(g * normalised, 1) / N)[:, None]
+    # The product alone, rounded: fused into a subtraction it would leave its rounding where g and its mean are equal. Made
+    # again, since kept from above it would take registers.
+    g = tl.fma(dy, weight, 0.0)
     return rstd * (g - mean_g - normalised * mean_gn), normalised
 
 
@@ -102,10 +107,7 @@ def partials_kernel(
             dweight += dy * normalised
         if dbias_ptr is not None:
             dbias += dy
-    if dweight_ptr is not None:
-        tl.store(dweight_ptr + program * N + columns, tl.sum(dweight, 0)[None, :], mask=columns < N)
-    if dbias_ptr is not None:
-        tl.store(dbias_ptr + program * N + columns, tl.sum(dbias, 0)[None, :], mask=columns < N)
+    store_partials(dweight_ptr, dbias_ptr, dweight, dbias, program, columns, N)
 
 
 def atomics(dy, x, weight, bias, eps) -> Gradients:
@@ -177,9 +179,15 @@ def prefetch_parameters(N: int) -> dict[str, int]:
     return {"ROWS": rows, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 8 // warps}
 
 
+def atomics_unsupported(case: Case, machine: Machine) -> str | None:
+    return too_many_atomics(case) or unsupported(case, machine)
+
+
 SOURCE = (Path(__file__), *(Path(__file__).with_name(f"triton_{name}.py") for name in ("backward_wide", "column_sums")))
 BACKWARD = (
-    Variant(4, "atomics", atomics, "one program a row; sums of columns by atomic additions", SOURCE, unsupported),
+    Variant(
+        4, "atomics", atomics, "one program a row; sums of columns by atomic additions", SOURCE, atomics_unsupported
+    ),
     Variant(
         4, "partials", partials, "each program adds up its rows alone; a second kernel joins them", SOURCE, unsupported
     ),

@@ -8,10 +8,11 @@ import torch
 import triton
 import triton.language as tl
 
+from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
-from kernels.ops.layer_norm.registration import empty_contiguous
-from kernels.ops.layer_norm.triton_column_sums import Gradients, Partials
-from kernels.triton_launch import launch, multiprocessors
+from kernels.ops.layer_norm.registration import Gradients, empty_contiguous
+from kernels.ops.layer_norm.triton_column_sums import Partials, store_partials
+from kernels.triton_launch import launch
 
 
 @triton.jit
@@ -91,16 +92,13 @@ def columns_kernel(
         mean_g = tl.load(statistics_ptr + 2 * M + rows, mask=rows < M, other=0.0)
         mean_gn = tl.load(statistics_ptr + 3 * M + rows, mask=rows < M, other=0.0)
         normalised = (x - mean) * rstd
-        g = dy * weight
+        g = tl.fma(dy, weight, 0.0)  # rounded, as in triton_backward.input_gradient
         tl.store(dx_ptr + rows * N + columns, rstd * (g - mean_g - normalised * mean_gn), mask=inside)
         if dweight_ptr is not None:
             dweight += dy * normalised
         if dbias_ptr is not None:
             dbias += dy
-    if dweight_ptr is not None:
-        tl.store(dweight_ptr + program * N + columns, tl.sum(dweight, 0)[None, :], mask=columns < N)
-    if dbias_ptr is not None:
-        tl.store(dbias_ptr + program * N + columns, tl.sum(dbias, 0)[None, :], mask=columns < N)
+    store_partials(dweight_ptr, dbias_ptr, dweight, dbias, program, columns, N)
 
 
 def wide(

@@ -13,8 +13,9 @@ from kernels.cuda import Kernel, RawModule
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, triton_backward, triton_forward
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
-from kernels.ops.layer_norm.registration import differentiable
+from kernels.ops.layer_norm.registration import differentiable, empty_contiguous
 from kernels.ops.layer_norm.triton_column_sums import Partials
+from kernels.triton_launch import launch
 
 
 def wrong_gradient(backward: Callable) -> Callable:
@@ -50,40 +51,25 @@ def lost_partial(dy, x, weight, bias, eps):
 
 
 @triton.jit
-def masked_lanes_gradient(dy, x, weight, inside, N, eps):
-    """input_gradient without its tl.where: lanes beyond the row hold -mean."""
-    centred = x - (tl.sum(x, 1) / N)[:, None]
-    rstd = (1.0 / tl.sqrt(tl.sum(centred * centred, 1) / N + eps))[:, None]
-    normalised = centred * rstd
-    g = dy * weight
-    mean_g = (tl.sum(g, 1) / N)[:, None]
-    mean_gn = (tl.sum(g * normalised, 1) / N)[:, None]
-    return rstd * (g - mean_g - normalised * mean_gn), normalised
-
-
-@triton.jit
-def masked_lanes_gradient_kernel(
-    dy_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dbias_ptr, dy_stride, x_stride, N, eps, BLOCK_N: tl.constexpr
-):
+def masked_lanes_kernel(g_ptr, x_ptr, dx_ptr, N, eps, BLOCK_N: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK_N)[None, :]
-    inside = columns < N
-    dy = tl.load(dy_ptr + row * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    weight = 1.0
-    if weight_ptr is not None:
-        weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
-    dx, normalised = masked_lanes_gradient(dy, x, weight, inside, N, eps)
-    tl.store(dx_ptr + row * N + columns, dx, mask=inside)
-    if dweight_ptr is not None:
-        tl.atomic_add(dweight_ptr + columns, dy * normalised, mask=inside)
-    if dbias_ptr is not None:
-        tl.atomic_add(dbias_ptr + columns, dy, mask=inside)
+    g = tl.load(g_ptr + row * N + columns, mask=columns < N, other=0.0)
+    x = tl.load(x_ptr + row * N + columns, mask=columns < N, other=0.0).to(tl.float32)
+    # It takes all lanes for lanes of the row: those beyond it then hold -mean.
+    dx, _ = triton_backward.input_gradient(g, x, 1.0, columns >= 0, N, eps)
+    tl.store(dx_ptr + row * N + columns, dx, mask=columns < N)
 
 
-def masked_lanes_backward(dy, x, weight, bias, eps):
-    with mock.patch.object(triton_backward, "atomics_kernel", masked_lanes_gradient_kernel):
-        return triton_backward.atomics(dy, x, weight, bias, eps)
+def masked_lanes(dy, x, weight, bias, eps):
+    dx, dweight, dbias = layer_norm_backward(dy, x, weight, bias, eps)
+    if dx.numel():
+        N = x.shape[-1]
+        g = (dy.float() if weight is None else dy.float() * weight).contiguous()
+        dx = empty_contiguous(x)
+        block = triton.next_power_of_2(N)
+        launch(masked_lanes_kernel, (x.numel() // N,), g, x.contiguous(), dx, N, eps, BLOCK_N=block)
+    return dx, dweight, dbias
 
 
 def edited_backward(old: str, new: str) -> Callable:
@@ -112,7 +98,7 @@ for _level, _name, _idea, _backward in (
     (1, "gradient-unscaled", "forgets rstd in dx", unscaled),
     (1, "gradient-without-mean", "forgets the mean of g in dx", gradient_without_mean),
     (4, "gradient-lost-partial", "the second kernel forgets the last program", lost_partial),
-    (4, "gradient-masked-lanes", "lanes beyond the row enter its sums", masked_lanes_backward),
+    (4, "gradient-masked-lanes", "lanes beyond the row enter its sums", masked_lanes),
 ):
     _unsupported = {"unsupported": triton_forward.unsupported} if _level == 4 else {}
     VARIANTS += (Variant(_level, _name, wrong_gradient(_backward), _idea, (Path(__file__),), **_unsupported),)
