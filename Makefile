@@ -11,15 +11,17 @@ comma := ,
 EXTRAS := book,lab,test$(if $(shell command -v nvidia-smi),$(comma)gpu)
 INDEX := $(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 SETUP := $(if $(filter $(VENV)/%,$(PY)),$(VENV)/.installed)
-NOTEBOOKS := $(wildcard book/*/*.ipynb labs/*.ipynb)
-# A cell that hangs is found in two minutes. Notebooks run one at a time: some of them measure.
-NBVAL := $(PY) -m pytest -p no:xdist --nbval --nbval-current-env --nbval-cell-timeout=120
+CHAPTERS := $(wildcard book/*/*.ipynb)
+LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)
+# A cell that hangs is found in two minutes. Chapters run one at a time: some of them measure.
+NBVAL := $(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=120
 
-.PHONY: help setup doctor book lab test test-more test-gpu references resources measure clean
+.PHONY: help setup doctor book lab labs test test-more test-gpu references resources measure clean
 
 help:
 	@echo 'make book        build the book from the stored outputs'
-	@echo 'make lab         open JupyterLab on the chapters'
+	@echo 'make lab         open JupyterLab on your copy of the chapters and labs'
+	@echo 'make labs        make the labs that learners get from the solved ones'
 	@echo 'make test        lint, tests, and every notebook against its stored outputs'
 	@echo 'make test-more   tests that drive a browser or take minutes'
 	@echo 'make test-gpu    on a GPU: the check, the tests and every notebook'
@@ -46,13 +48,19 @@ book: $(SETUP)
 	@echo 'Or open _build/html/index.html; search needs the server.'
 
 lab: $(SETUP)
-	$(PY) -m jupyterlab --ip=$(IP) --LabApp.app_settings_dir=book/lab_settings --LabApp.default_url=/lab/tree/book/machine/tour.ipynb $(LAB)
+	@$(PY) labs/working_copies.py
+	$(PY) -m jupyterlab --ip=$(IP) --LabApp.app_settings_dir=book/lab_settings --LabApp.default_url=/lab/tree/work/book/machine/tour.ipynb $(LAB)
+
+labs: $(SETUP)
+	$(PY) book/references.py $(wildcard labs/solutions/*.ipynb)
+	$(PY) labs/generate.py
 
 test: $(SETUP)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pytest -n 2 tests
-	$(NBVAL) $(NOTEBOOKS)
+	$(NBVAL) -p no:xdist $(CHAPTERS)
+	$(NBVAL) -n 2 --dist loadfile $(LABS)
 
 test-more: $(SETUP)
 	$(PY) -m pytest -m 'browser or slow' tests
@@ -60,11 +68,11 @@ test-more: $(SETUP)
 test-gpu: $(SETUP)
 	$(PY) -m kernels check --device cuda
 	$(PY) -m kernels check --device cuda --wrong
-	$(NBVAL) $(NOTEBOOKS)
+	$(NBVAL) -p no:xdist $(CHAPTERS) $(LABS)
 	$(PY) -m pytest tests
 
 references: $(SETUP)
-	$(PY) book/references.py $(NOTEBOOKS)
+	$(PY) book/references.py $(CHAPTERS) $(LABS)
 
 resources: $(SETUP)
 	TRITON_INTERPRET=0 $(PY) -m kernels.resources tests/resources.json
@@ -75,6 +83,8 @@ measure: $(SETUP)
 	$(PY) -m kernels.measure.timeline book/results/timelines
 	$(PY) -m kernels.measure.compilers book/results/compilers
 	$(PY) -m kernels.measure.calls book/results/calls
+	$(PY) -m kernels.measure.accesses book/results/accesses
+	$(PY) -m kernels.measure.profile book/results/profiles
 
 clean:
 	rm -rf _build

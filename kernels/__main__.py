@@ -1,4 +1,4 @@
-"""python -m kernels: doctor, list, show, check, bench, lens."""
+"""python -m kernels: doctor, list, show, check, bench, lens, grade."""
 
 import json
 from collections import Counter
@@ -17,6 +17,7 @@ import kernels
 from kernels import check as checking
 from kernels import machine, measure
 from kernels.doctor import findings
+from kernels.grading.command import grade
 from kernels.lens.command import lens
 from kernels.measure import regressions
 from kernels.measure.contestants import DIRECTIONS
@@ -24,6 +25,7 @@ from kernels.measure.results import Results, facts, file_name, stored
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.command()(lens)
+app.command()(grade)
 out = Console()
 Names = Annotated[list[str] | None, typer.Argument(metavar="OP...", help="operations; all of them if none is named")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; the GPU where there is one")]

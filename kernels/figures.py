@@ -1,23 +1,39 @@
 """Plotly figures for notebooks: drawn by JupyterLab, by the rendered book, and read aloud as their text alternative."""
 
 import json
+from dataclasses import dataclass
+from typing import Any
 
 LEVEL_COLORS = {1: "#706738", 2: "#db58ce", 3: "#00a690", 4: "#1957ff", 5: "#ed6f00"}
 """One colour for each level. Every pair stays apart for colour-blind readers; all have a contrast of at least 3:1 on
 white and on the book's dark background."""
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
-_GREY = "#777777"  # the one grey that can be read on white and on JupyterLab's dark background
-_FAINT = "rgba(127, 127, 127, 0.25)"
+GREY = "#777777"  # the one grey that can be read on white and on JupyterLab's dark background
+FAINT = "rgba(127, 127, 127, 0.25)"
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A Plotly figure in the house style, with a text alternative. As the last value of a notebook's cell it shows itself.
+
+    figure: a `plotly.graph_objects.Figure`. When it has frames, the figure itself is the state of its first frame;
+        JupyterLab gets a slider over the frames, the book the browser's own buttons and slider.
+    alt: what the figure shows, in a sentence or two, for those who cannot see it.
+    """
+
+    figure: Any
+    alt: str
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {PLOTLY_MIME: mime_data(self.figure, self.alt), "text/plain": self.alt}
 
 
 def show(figure, alt: str) -> None:
-    """Display a Plotly figure in the house style, with a text alternative.
-
-    Args:
-        figure: a `plotly.graph_objects.Figure` (left unchanged). When it has frames, the figure itself is the state of
-            its first frame; JupyterLab gets a slider over the frames, the book the browser's own buttons and slider.
-        alt: what the figure shows, in a sentence or two, for those who cannot see it.
+    """Display a Plotly figure as `Picture` does.
 
     Raises:
         TypeError: `figure` is not a Plotly figure.
@@ -25,7 +41,7 @@ def show(figure, alt: str) -> None:
     """
     from IPython.display import display
 
-    display({PLOTLY_MIME: mime_data(figure, alt), "text/plain": alt}, raw=True)
+    display(Picture(figure, alt)._repr_mimebundle_(), raw=True)
 
 
 def mime_data(figure, alt: str) -> dict:
@@ -51,11 +67,11 @@ def template():
 
     if "kernels" not in plotly.io.templates:
         axis = {
-            "gridcolor": _FAINT,
-            "linecolor": _GREY,
-            "zerolinecolor": _FAINT,
+            "gridcolor": FAINT,
+            "linecolor": GREY,
+            "zerolinecolor": FAINT,
             "ticks": "outside",
-            "tickcolor": _FAINT,
+            "tickcolor": FAINT,
             "automargin": True,
         }
         axis["title"] = {"standoff": 12, "font": {"size": 14}}
@@ -63,7 +79,7 @@ def template():
             layout={
                 "autosize": True,
                 "colorway": list(LEVEL_COLORS.values()),
-                "font": {"family": "system-ui, sans-serif", "size": 14, "color": _GREY},
+                "font": {"family": "system-ui, sans-serif", "size": 14, "color": GREY},
                 "title": {
                     "font": {"size": 16},
                     "x": 0,
@@ -107,9 +123,10 @@ def _add_slider(data):
         "transition": {"duration": 0},
     }
     steps = [{"method": "animate", "label": name, "args": [[name], now]} for name in names]
-    data["layout"]["sliders"] = [
-        {"active": 0, "steps": steps, "pad": {"t": 48, "r": 40}, "currentvalue": {"prefix": ""}}
-    ]
+    slider = {"active": 0, "steps": steps, "pad": {"t": 48, "r": 40}, "currentvalue": {"prefix": ""}}
+    if max(map(len, names)) > 15:  # they would lie on each other below the slider; that of the frame stands above it
+        slider |= {"font": {"color": "rgba(0,0,0,0)"}, "currentvalue": {"prefix": "", "font": {"color": GREY}}}
+    data["layout"]["sliders"] = [slider]
 
 
 def _plotly():

@@ -131,7 +131,7 @@ def cuda_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, int]
     from cuda.core import Program, ProgramOptions
 
     from kernels.cuda.cpu.build import cuda_headers
-    from kernels.cuda.watch import watched
+    from kernels.cuda.kernel import watched
 
     launched = {}
 

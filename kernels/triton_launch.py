@@ -6,29 +6,15 @@ rounding. So bfloat16 tensors enter the interpreter as float32 and are rounded w
 between is float32, as it is in the kernels themselves, which load, convert and compute in float32.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import torch
 
 from kernels.machine import interpreting
+from kernels.watch import Watch
 
-_watch: Callable[..., Any] | None = None
-
-
-@contextlib.contextmanager
-def watched(by: Callable[..., Any]) -> Iterator[None]:
-    """Call `by(kernel, grid, args, options)` for every launch inside, in place of launching.
-
-    In all threads: autograd launches the backward of a GPU's tensors from a thread of its own.
-    """
-    global _watch
-    before, _watch = _watch, by
-    try:
-        yield
-    finally:
-        _watch = before
+watched = Watch()
+"""`with watched(by):` calls `by(kernel, grid, args, options)` for every launch."""
 
 
 def launch(kernel: Callable, grid: tuple[int, ...], *args: object, **options: object) -> None:
@@ -43,8 +29,8 @@ def launch(kernel: Callable, grid: tuple[int, ...], *args: object, **options: ob
     Raises:
         ValueError: for tensors on a CPU when Triton was imported as a compiler.
     """
-    if _watch is not None:
-        _watch(kernel, grid, args, options)
+    if watched.by:
+        watched.by(kernel, grid, args, options)
         return
     device = next(arg.device for arg in args if isinstance(arg, torch.Tensor))
     if interpreting():

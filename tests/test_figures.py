@@ -67,6 +67,25 @@ def test_frames_get_a_slider_that_names_each():
     assert "frames" not in figures.mime_data(bars(), alt="Bars.")
 
 
+def test_long_names_of_frames_do_not_lie_on_each_other():
+    """JupyterLab's slider shows every name below it, and the current one above."""
+    short, long = (
+        figures.mime_data(bars(frames=frames(*names)), alt="Bars.")["layout"]["sliders"][0]
+        for names in (("load", "store"), ("load of 4 sectors", "store of 32 sectors"))
+    )
+    assert "font" not in short
+    assert long["font"]["color"] == "rgba(0,0,0,0)" != long["currentvalue"]["font"]["color"]
+
+
+def test_a_picture_shows_itself():
+    picture = figures.Picture(bars(), alt="Two bars.")
+    assert picture._repr_mimebundle_() == {
+        figures.PLOTLY_MIME: figures.mime_data(bars(), alt="Two bars."),
+        "text/plain": "Two bars.",
+    }
+    assert repr(picture) == str(picture) == "Two bars."
+
+
 def test_errors_say_what_came():
     with pytest.raises(TypeError, match="figure: got dict"):
         figures.show({"data": []}, alt="Bars.")

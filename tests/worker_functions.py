@@ -30,6 +30,10 @@ def surroundings(name):
     return os.environ.get(name), os.getcwd(), sys.path, torch.cuda.is_available()
 
 
+def imported(module):
+    return module in sys.modules
+
+
 def echo(*args):
     return args
 
@@ -103,6 +107,17 @@ def allocate():
     kept = []
     while True:
         kept.append(torch.ones(1 << 20))
+
+
+def allocate_on_gpu():
+    kept = []
+    while True:
+        kept.append(torch.empty(1 << 30, dtype=torch.uint8, device="cuda"))
+
+
+def ask_for_a_row_that_is_not_there():
+    """Found out on the GPU, which then serves the process no longer."""
+    return torch.zeros(3, 3, device="cuda")[torch.tensor([10], device="cuda")]
 
 
 def sign_and_run_forever(name):

@@ -13,7 +13,10 @@ from kernels.cuda import arguments, cpu
 from kernels.cuda.errors import CompileError, LaunchError
 from kernels.cuda.parameters import declared
 from kernels.cuda.source import Source, kernels_in
-from kernels.cuda.watch import current_watch
+from kernels.watch import Watch
+
+watched = Watch()
+"""`with watched(by):` calls `by(kernel, grid, block, args, shared_mem)` for every launch."""
 
 
 class RawModule:
@@ -160,8 +163,8 @@ class Kernel:
         arguments.block_threads(block)
         if not isinstance(args, (tuple, list)):
             raise TypeError(f"args must be a tuple of the kernel's arguments, got {type(args).__name__}")
-        if watch := current_watch():
-            return watch(self, grid, block, args, shared_mem)
+        if watched.by:
+            return watched.by(self, grid, block, args, shared_mem)
         device = arguments.device_of(args)
         loaded = self._loaded.get(device)
         if loaded is None:

@@ -2,8 +2,27 @@
 
 from kernels.lens.count import count
 from kernels.lens.finding import Finding
+from kernels.lens.occupancy import Occupancy, occupancy
 from kernels.lens.operators import Operator, Operators, operators
+from kernels.lens.pictures import figure
+from kernels.lens.request import Request
 from kernels.lens.result import Access, Launches, Trace
 from kernels.lens.trace import trace
+from kernels.lens.triton_trace import trace_triton
 
-__all__ = ["Access", "Finding", "Launches", "Operator", "Operators", "Trace", "count", "operators", "trace"]
+__all__ = [
+    "Access",
+    "Finding",
+    "Launches",
+    "Occupancy",
+    "Operator",
+    "Operators",
+    "Request",
+    "Trace",
+    "count",
+    "figure",
+    "occupancy",
+    "operators",
+    "trace",
+    "trace_triton",
+]

@@ -43,7 +43,9 @@ def lens(
     torch.manual_seed(0)
     try:
         args = tuple(_argument(number, text, function) for number, text in enumerate(arg or ()))
-        found = trace(function, _sizes(grid), _sizes(block), args, shared_mem, seed=seed, blocks=blocks)
+        found = trace(
+            function, _sizes("--grid", grid), _sizes("--block", block), args, shared_mem, seed=seed, blocks=blocks
+        )
     except (CompileError, LaunchError, TypeError, ValueError, WorkerError) as error:
         Console(stderr=True).print(str(error), markup=False, highlight=False)
         raise typer.Exit(1) from None
@@ -53,9 +55,9 @@ def lens(
     raise typer.Exit(int(bool(found.findings or found.error)))
 
 
-def _sizes(text: str) -> tuple[int, ...]:
+def _sizes(option: str, text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\d+([,x]\d+){0,2}", text):
-        raise ValueError(f"expected one to three sizes such as 8,8, got {text!r}")
+        raise ValueError(f"{option}: expected one to three sizes such as 8,8, got {text!r}")
     return tuple(map(int, re.split("[,x]", text)))
 
 

@@ -8,46 +8,57 @@ from typing import Any
 
 import torch
 
-from kernels.cuda.watch import watched
+from kernels.cuda.kernel import watched
+from kernels.lens import generated
+from kernels.lens.operators import Operators, Recorder
 from kernels.lens.result import Launches, Trace
 from kernels.lens.trace import trace
+from kernels.lens.triton_trace import trace_triton
+from kernels.lens.triton_trace import watched as watched_triton
 from kernels.operation import Variant
 
 
 @contextlib.contextmanager
-def _cuda(record: Callable[[Trace], None]) -> Iterator[None]:
-    """Level 5: launches of `kernels.cuda` are traced, each isolated, and leave in the tensors what they compute."""
+def _traced(record: Callable[[Trace], None]) -> Iterator[None]:
+    """Levels 4 and 5: launches are traced, each isolated, and leave in the tensors what they compute."""
 
-    def launch(*of: Any) -> None:
-        found = trace(*of)
+    def take(found: Trace) -> None:
         if found.error:
             raise RuntimeError(f"{found.kernel}: {found.error}")
         record(found)
 
-    with watched(launch):
+    def cuda(*launch: Any) -> None:
+        take(trace(*launch))
+
+    def triton(kernel: Any, grid: Any, args: tuple, options: dict[str, Any]) -> None:
+        take(trace_triton(kernel, grid, args, **options))
+
+    with watched(cuda), watched_triton(triton):
         yield
 
 
-_LEVELS = (_cuda,)  # each hands the launches of its level to `record`
-
-
-def count(variant: Variant | Callable[..., Any], /, **arguments: Any) -> Launches:
-    """Call `variant(**arguments)` without gradients, and trace every launch inside.
+def count(variant: Variant | Callable[..., Any], /, **arguments: Any) -> Launches | Operators:
+    """Call `variant(**arguments)` without gradients, and count what it launches.
 
     variant: of an operation, such as `op["cuda/warp"]`, or any function. arguments: tensors and parameters, by name.
 
-    ValueError: nothing was launched that can be traced. RuntimeError: a launch stopped at an error.
+    Levels 4 and 5: `Launches`, a trace of each launch of a Triton or CUDA C kernel. What PyTorch's own operators launch
+    around them, such as filling a sum with zeros, is not among them.
+    Levels 1 to 3, where nothing of the kind is launched: `Operators`. Level 1 is exact. What levels 2 and 3 launch is for a
+    compiler to choose, which chooses otherwise on another machine (see `Operators.compiler`), and TorchScript otherwise
+    in its first calls than later.
+    Both have `totals` with "launches" and "bytes_requested". A kernel asks for the bytes that its lanes name, as often as
+    they name them, an operator for each of its tensors once.
+
+    ValueError: nothing was launched. RuntimeError: a launch stopped at an error.
     """
     call = variant.fn if isinstance(variant, Variant) else variant
     found: list[Trace] = []
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.no_grad())
-        for level in _LEVELS:
-            stack.enter_context(level(found.append))
+    recorder = Recorder()
+    with torch.no_grad(), _traced(found.append), recorder, generated.watched(recorder.generated):
         call(**arguments)
-    if not found:
-        raise ValueError(
-            f"variant: {getattr(variant, 'key', variant)!r} launched no kernel of level 5: "
-            "lens.operators lists what levels 1 to 3 ask for"
-        )
-    return Launches(tuple(found))
+    if found:
+        return Launches(tuple(found))
+    if not recorder.calls:
+        raise ValueError(f"variant: {getattr(variant, 'key', variant)!r} launched nothing")
+    return recorder.operators(call, arguments, isinstance(variant, Variant) and variant.level == 2)

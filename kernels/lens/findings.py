@@ -133,19 +133,20 @@ def _triple(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
     return number % size[0], number // size[0] % size[1], number // size[0] // size[1]
 
 
-def _address(row: _Row, place: Place | None) -> str:
+def address(place: Place | None, offset: int, size: int) -> str:
+    """An address in terms of an argument or variable: so many bytes from its beginning, where `size` bytes are accessed."""
     if place is None:
-        return f"address {row.offset % 2**64:#x}"
-    offset, element = row.offset - place.first, place.element or row.size
+        return f"address {offset % 2**64:#x}"
+    offset, element = offset - place.first, place.element or size
     inside = f"{place.name}[{offset // element}]" if element else place.name
     return inside if not element or offset % element == 0 else f"byte {offset % element} of {inside}"
 
 
-def _bounds(row: _Row, place: Place) -> str:
+def beyond(place: Place, offset: int, size: int) -> str:
     """Where an address is that lies outside."""
-    element = place.element or row.size
-    count, index = (place.size - place.first) // element, (row.offset - place.first) // element
-    if row.offset < 0 or index < 0:
+    element = place.element or size
+    count, index = (place.size - place.first) // element, (offset - place.first) // element
+    if offset < 0 or index < 0:
         before = -index
         return f"{'one element' if before == 1 else f'{before:,} elements'} before its beginning"
     past = index - count + 1
@@ -164,28 +165,26 @@ def _finding(
     its_block, first_block = _triple(row.block_2, grid), _triple(row.block_1, grid)
     who = f"thread {thread} of block {its_block}"
     verb = _VERBS[row.kind_2] if row.kind_2 < len(_VERBS) else "accesses"
-    address = _address(row, place) if row.wrong != _INDEX else ""
+    at = address(place, row.offset, row.size) if row.wrong != _INDEX else ""
 
-    def one(kind: str, cause: str, address: str = address) -> Finding:
+    def one(kind: str, cause: str, address: str = at) -> Finding:
         return Finding(kind, (line,), its_block, (thread,), address, cause, row.count)
 
     def two(kind: str, cause: str) -> Finding:
         apart = first_block if first_block != its_block else None
         both = first_thread, thread
-        return Finding(kind, (first_line, line), its_block, both, address, cause, row.count, apart)
+        return Finding(kind, (first_line, line), its_block, both, at, cause, row.count, apart)
 
     if row.wrong == _RACE:
         earlier = f"thread {first_thread}" + (f" of block {first_block}" if first_block != its_block else "")
-        did = f"{earlier} {_VERBS[row.kind_1]} {address} on line {first_line}"
+        did = f"{earlier} {_VERBS[row.kind_1]} {at} on line {first_line}"
         return two("race", f"{did} and {who} {verb} it on line {line}, {_unordered(row, place)}")
     if row.wrong == _UNINITIALISED:
-        return one(
-            "uninitialised read", f"{who} {verb} {address} in shared memory, which nobody in the block has written"
-        )
+        return one("uninitialised read", f"{who} {verb} {at} in shared memory, which nobody in the block has written")
     if row.wrong == _IN_FLIGHT:
         return two(
             "unfinished copy",
-            f"{who} {verb} {address}, which the asynchronous copy issued on line {first_line} by thread {first_thread} "
+            f"{who} {verb} {at}, which the asynchronous copy issued on line {first_line} by thread {first_thread} "
             "is still to write: wait for the copy, then let the threads meet at a barrier",
         )
     if row.wrong == _INDEX:
@@ -198,11 +197,11 @@ def _finding(
     if row.wrong == _MISALIGNED:
         return one(
             "misaligned access",
-            f"{who} {verb} {row.size} bytes at {address}, which does not lie at a multiple of {row.size} bytes",
+            f"{who} {verb} {row.size} bytes at {at}, which does not lie at a multiple of {row.size} bytes",
         )
     if row.wrong == _WILD:
-        return one("out of bounds", f"{who} {verb} {row.size} bytes at {address}, where none of the arguments is near")
-    return one("out of bounds", f"{who} {verb} {address}, {_bounds(row, place)}")
+        return one("out of bounds", f"{who} {verb} {row.size} bytes at {at}, where none of the arguments is near")
+    return one("out of bounds", f"{who} {verb} {at}, {beyond(place, row.offset, row.size)}")
 
 
 def _unordered(row: _Row, place: Place | None) -> str:

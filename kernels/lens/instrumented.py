@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kernels.cuda import Kernel, cpu
 from kernels.cuda.cpu import build, elf
 from kernels.cuda.source import Source
+from kernels.lens.whole_copies import with_whole_copies
 
 _HERE = Path(__file__).parent / "cpu"
 # The sanitizers' instrumentation without the sanitizers: what it calls is ours. The code stays as it is written, access by
@@ -32,6 +33,7 @@ _GCC = (
     "-fno-reorder-blocks-and-partition",
     "-fno-guess-branch-probability",
     "-fno-optimize-sibling-calls",
+    "-fno-thread-jumps",  # which repeats a line for each way that leads to it: the lanes then run it one way after another
     "--param=tsan-instrument-func-entry-exit=0",
     # What a call that is not put in place reads to pass a structure is not seen.
     "-finline-functions",
@@ -49,22 +51,30 @@ _GCC = (
     ),
     "--param=tsan-distinguish-volatile=1",
 )
-_CLANG = tuple(
-    word
-    for option in (
-        "-tsan-instrument-func-entry-exit=0",
-        "-tsan-distinguish-volatile",
-        "-tsan-instrument-read-before-write",
-        "-simplifycfg-sink-common=false",
-        "-simplifycfg-hoist-common=false",
-        "-disable-branch-fold",
-        "-disable-tail-duplicate",
-        "-phi-node-folding-threshold=0",
-        "-two-entry-phi-node-folding-threshold=0",
-        "-inline-threshold=100000",
-    )
-    for word in ("-mllvm", option)
-) + ("-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset", "-fno-sanitize=local-bounds")  # which would trap
+_CLANG = (
+    *(
+        word
+        for option in (
+            "-tsan-instrument-func-entry-exit=0",
+            "-tsan-distinguish-volatile",
+            "-tsan-instrument-read-before-write",
+            "-simplifycfg-sink-common=false",
+            "-simplifycfg-hoist-common=false",
+            "-disable-branch-fold",
+            "-disable-block-placement",
+            "-disable-tail-duplicate",
+            "-phi-node-folding-threshold=0",
+            "-two-entry-phi-node-folding-threshold=0",
+            "-inline-threshold=100000",
+        )
+        for word in ("-mllvm", option)
+    ),
+    # With them the way out of a loop comes before its body.
+    "-Xclang",
+    "-disable-lifetime-markers",
+    "-fno-sanitize=local-bounds",  # which would trap
+    "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
+)
 
 
 def lens_library() -> Path:
@@ -106,8 +116,10 @@ def load(kernel: Kernel) -> Instrumented:
 
 
 def _load(source: Source, name: str) -> Instrumented:
-    options = [*_INSTRUMENTED, *(_CLANG if build.is_clang() else _GCC)]
-    path = build.instrumented_library(source, options, lens_library())
+    if build.is_clang():
+        path = build.instrumented_library(source, [*_INSTRUMENTED, *_CLANG], lens_library(), with_whole_copies)
+    else:
+        path = build.instrumented_library(source, [*_INSTRUMENTED, *_GCC], lens_library())
     lens()
     functions = cpu.functions(source, path, _opened)
     symbols = elf.symbols(path)

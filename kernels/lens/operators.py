@@ -2,15 +2,18 @@
 
 PyTorch's dispatcher is where the CPU decides: every operator passes through it before anything is computed. On a GPU an
 operator is at least one kernel launch. Its bytes are counted as each distinct input tensor read once and each output
-written once, which is the least it can do.
+written once, which is the least it can do. A kernel that Inductor wrote counts as an operator: it is called with the
+tensors that it reads and writes.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from rich.table import Table
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernels.lens import generated, scripted
 
 ALLOCATIONS = ("aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided")
 
@@ -26,9 +29,14 @@ class Operator:
 
 @dataclass(frozen=True)
 class Operators:
-    """The operators of one call, in order. Shows itself as a table."""
+    """The operators of one call, in order. Shows itself as a table.
+
+    compiler: "TorchScript" or "Inductor" where it chose what is asked for, which then depends on the machine; None where
+        the call's own text did, which is exact.
+    """
 
     calls: tuple[Operator, ...]
+    compiler: str | None = field(default=None, compare=False)
 
     @property
     def read(self) -> int:
@@ -42,6 +50,11 @@ class Operators:
     def moved(self) -> int:
         """Bytes read and written."""
         return self.read + self.written
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Launches and bytes, by the names of `Trace.totals`; what a launch asks of the memory system is not known."""
+        return {"launches": len(self.calls), "bytes_requested": self.moved}
 
     @property
     def names(self) -> list[str]:
@@ -80,37 +93,68 @@ class Operators:
         for call in self.calls:
             table.add_row(call.name, f"{call.read:,}", f"{call.written:,}")
         table.add_section()
-        table.add_row(f"{len(self.calls)} operators", f"{self.read:,}", f"{self.written:,}")
+        count = f"{len(self.calls)} operator" + "s" * (len(self.calls) != 1)
+        table.add_row(count, f"{self.read:,}", f"{self.written:,}")
+        if self.compiler:
+            table.caption = f"as {self.compiler} chose on this machine"
         return table
 
 
 def operators(fn: Callable, *args: object, **kwargs: object) -> Operators:
     """Call fn(*args, **kwargs) without gradients and list the operators that it asked for.
 
-    Views and allocations are left out: they launch nothing. What runs inside TorchScript's or Inductor's own code is not
-    seen. An operator registered by this package counts as one.
+    Views and allocations are left out: they launch nothing. Of `torch.compile`, the kernels that Inductor wrote count as
+    operators, but not those that a CUDA graph replays. What TorchScript fuses counts as one where `fn` is itself scripted;
+    it fuses on a GPU, from the second call on. An operator registered by this package counts as one.
     """
-    recorder = _Recorder()
-    with torch.no_grad(), recorder:
+    recorder = Recorder()
+    with torch.no_grad(), recorder, generated.watched(recorder.generated):
         fn(*args, **kwargs)
-    return Operators(tuple(recorder.calls))
+    return recorder.operators(fn, (args, kwargs))
 
 
-class _Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):
+    """Keeps the operators that are called inside."""
+
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[Operator] = []
+        self._shapes: set[tuple[int, ...]] = set()
+        self._compiled = False
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True  # without it, what is compiled would run as it was written
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         output = func(*args, **(kwargs or {}))
         if not func.is_view and func._schema.name not in ALLOCATIONS:
             name = func._schema.name.split("::")[1]
-            self.calls.append(Operator(name, _bytes((args, kwargs)), _bytes(output)))
+            results = {argument.name for argument in func._schema.arguments if argument.is_out}
+            given = {key: value for key, value in (kwargs or {}).items() if key not in results}
+            self._shapes.update(tuple(tensor.shape) for tensor in _tensors((args, kwargs, output)))
+            self.calls.append(Operator(name, _bytes((args, given)), _bytes(output)))
         return output
+
+    def generated(self, name: str, read: Sequence[torch.Tensor], written: Sequence[torch.Tensor]) -> None:
+        """Keep a call of a kernel that Inductor wrote."""
+        self._compiled = True
+        self.calls.append(Operator(name, _bytes(read), _bytes(written)))
+
+    def operators(self, fn: Callable, arguments: object, is_scripted: bool = False) -> Operators:
+        """What was kept of a call of `fn`, with what TorchScript fused at the end. `is_scripted`: although `fn` hides it."""
+        if is_scripted or isinstance(fn, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
+            shapes = self._shapes.union(tuple(tensor.shape) for tensor in _tensors(arguments))
+            fused = [Operator(*one) for one in scripted.fused([call.name for call in self.calls], shapes)]
+            return Operators((*self.calls, *fused), "TorchScript")
+        return Operators(tuple(self.calls), "Inductor" if self._compiled else None)
+
+
+def _tensors(tree: object) -> list[torch.Tensor]:
+    """The distinct tensors in nested arguments."""
+    leaves = torch.utils._pytree.tree_leaves(tree)
+    return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}.values())
 
 
 def _bytes(tree: object) -> int:
-    """The bytes of the distinct tensors in nested arguments."""
-    leaves = torch.utils._pytree.tree_leaves(tree)
-    tensors = {id(leaf): leaf.numel() * leaf.itemsize for leaf in leaves if isinstance(leaf, torch.Tensor)}
-    return sum(tensors.values())
+    return sum(tensor.numel() * tensor.itemsize for tensor in _tensors(tree))

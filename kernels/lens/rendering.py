@@ -61,7 +61,11 @@ def _words(access: Access) -> tuple[str, str, str, str]:
     names = ", ".join(access.names)
     what = f"{access.kind} {names}" if names else f"{access.kind} {access.space}"
     unit = {"global": "sector", "shared": "wavefront"}.get(access.space)
-    lanes = "" if access.lanes == 32 * access.requests else f" of {access.lanes_per_request:.3g} lanes"
+    if access.masked is not None:
+        lanes = f" of {(access.lanes + access.masked) / access.requests:,.4g} lanes"
+        lanes += f", {access.masked:,} masked" * bool(access.masked)
+    else:
+        lanes = "" if access.lanes == 32 * access.requests else f" of {access.lanes_per_request:.3g} lanes"
     requests = f"{access.requests:,}{lanes}"
     if unit is None:
         return what, requests, "", ""
@@ -71,6 +75,8 @@ def _words(access: Access) -> tuple[str, str, str, str]:
 
 def _heading(trace: Trace) -> str:
     grid, block = (", ".join(map(str, size)) for size in (trace.grid, trace.block))
+    if trace.constants is not None:
+        return ", ".join([f"{trace.kernel}: grid ({grid})", *(f"{key}={one}" for key, one in trace.constants.items())])
     shared = f", {trace.shared_mem:,} bytes of dynamic shared memory" if trace.shared_mem else ""
     return f"{trace.kernel}: grid ({grid}), block ({block}){shared}"
 
@@ -79,7 +85,12 @@ def _summary(trace: Trace) -> list[str]:
     totals = trace.totals
     asked, moved = totals["bytes_requested"], totals["bytes_moved"]
     ratio = f", {moved / asked:.2f} a byte asked for" if asked else ""
-    lines = [f"global memory: {asked:,} bytes asked for, {moved:,} moved{ratio}"]
+    least = "at least " * (trace.constants is not None)
+    lines = [f"global memory: {asked:,} bytes asked for, {least}{moved:,} moved{ratio}"]
+    if trace.constants is not None:
+        masked = totals["lanes_masked"]
+        lanes = masked + sum(one.lanes for one in trace.accesses)
+        return [*lines, f"lanes: {masked:,} of {lanes:,} masked; requests are of whole programs, not of warps"]
     wavefronts = [one for one in trace.accesses if one.space == "shared"]
     if wavefronts:
         used, fewest = sum(one.wavefronts for one in wavefronts), sum(one.fewest_wavefronts for one in wavefronts)

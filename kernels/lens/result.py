@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from rich.console import Group
 
+from kernels.figures import Picture
 from kernels.lens.finding import Finding
+from kernels.lens.pictures import figure
 from kernels.lens.rendering import as_html, as_rich
+from kernels.lens.request import Request
 
 SECTOR_BYTES = 32
 
@@ -27,11 +31,20 @@ TOTALS = (
     "bytes_requested",
     "bytes_moved",
 )
+TRITON_TOTALS = (
+    "global_load_sectors",
+    "global_store_sectors",
+    "global_atomic_sectors",
+    "lanes_masked",
+    "launches",
+    "bytes_requested",
+    "bytes_moved",
+)
 
 
 @dataclass(frozen=True)
 class Access:
-    """The accesses of a line to the same arrays in the same way, added up over all warps.
+    """The accesses of a line to the same arrays in the same way, added up over all warps, or over all Triton programs.
 
     line: of the text; 0 if it is not known. kind: "load", "store" or "atomic". space: "global", "shared" or "constant".
     width: bytes of a lane. names: the parameters or variables that it touched.
@@ -41,6 +54,12 @@ class Access:
     bytes: that the lanes asked for. sectors: pieces of 32 bytes that global memory had to move (for an atomic, again for
     every lane that names the same word), and the fewest that hold the distinct bytes asked for. wavefronts: passes of
     shared memory over its 32 banks, and the fewest.
+    samples: the first few requests of the first warps, lane by lane, of which `Trace.figure` draws pictures.
+
+    Of a Triton kernel, a request is an access of a whole program, such as one `tl.load`, and a lane is an element of its
+    block. Which warp asks for which lanes is for Triton's compiler to choose, so sectors are those of the whole access:
+    the fewest that any choice can move, also for an atomic.
+    masked: lanes that a mask switched off; None in CUDA C, where a lane that is not active does not say why.
     """
 
     line: int
@@ -56,6 +75,8 @@ class Access:
     fewest_sectors: int
     wavefronts: int
     fewest_wavefronts: int
+    samples: tuple[Request, ...] = field(default=(), repr=False)
+    masked: int | None = None
 
     @property
     def lanes_per_request(self) -> float:
@@ -75,6 +96,12 @@ class Access:
         """How many times the fewest sectors or wavefronts were needed; 1.0 is the best. Constant memory: 1.0."""
         return self.units / self.fewest if self.fewest else 1.0
 
+    @classmethod
+    def from_dict(cls, data: dict) -> Access:
+        """From what `dataclasses.asdict` made of one, after JSON."""
+        samples = tuple(map(Request.from_dict, data["samples"]))
+        return cls(**data | {"names": tuple(data["names"]), "samples": samples})
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -87,21 +114,24 @@ class Trace:
     blocks_run, blocks: how many of the grid's blocks were traced. Where not all were, `scaled` is true, and totals and
         `accesses` are scaled up to the grid.
     findings: what is wrong with the kernel. error: why the launch stopped before its end, if it did.
+    constants: of a Triton launch, its constexprs and compiler's options by name; None in CUDA C. What Triton's compiler
+        decides is not known: shared_mem, barriers and simt_efficiency are then None. block: num_warps of 32 threads.
     """
 
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    shared_mem: int
+    shared_mem: int | None
     source: str
     filename: str
     accesses: tuple[Access, ...]
-    barriers: int
-    simt_efficiency: float
+    barriers: int | None
+    simt_efficiency: float | None
     blocks_run: int
     blocks: int
     findings: tuple[Finding, ...] = ()
     error: str | None = None
+    constants: dict[str, Any] | None = None
 
     @property
     def scaled(self) -> bool:
@@ -109,7 +139,11 @@ class Trace:
 
     @property
     def totals(self) -> dict[str, int]:
-        """The counters of the whole launch, by the names that `TOTALS` lists."""
+        """The counters of the whole launch, by the names that `TOTALS` lists.
+
+        Of a Triton launch, by those that `TRITON_TOTALS` lists: what its compiler decides is left out. Its sectors, and so
+        `bytes_moved`, are of whole accesses (see `Access`).
+        """
 
         def add(space: str, kind: str, what: str) -> int:
             return sum(getattr(one, what) for one in self.accesses if (one.space, one.kind) == (space, kind))
@@ -120,11 +154,21 @@ class Trace:
             totals[name] = add(space, kind, what)
         moved = SECTOR_BYTES * sum(totals[f"global_{kind}_sectors"] for kind in ("load", "store", "atomic"))
         asked = sum(one.bytes for one in self.accesses if one.space == "global")
-        return {**totals, "barriers": self.barriers, "launches": 1, "bytes_requested": asked, "bytes_moved": moved}
+        totals |= {"barriers": self.barriers, "launches": 1, "bytes_requested": asked, "bytes_moved": moved}
+        if self.constants is None:
+            return totals
+        totals["lanes_masked"] = sum(one.masked for one in self.accesses)
+        return {name: totals[name] for name in TRITON_TOTALS}
 
     def line(self, number: int) -> tuple[Access, ...]:
         """The accesses of a line of the text."""
         return tuple(one for one in self.accesses if one.line == number)
+
+    def figure(
+        self, array: str | None = None, *, line: int | None = None, kind: str | None = None, request: int = 0
+    ) -> Picture:
+        """A picture of one access, request by request: `kernels.lens.figure` of this trace."""
+        return figure(self, array, line=line, kind=kind, request=request)
 
     def __rich__(self) -> Group:
         return as_rich(self)
@@ -138,7 +182,7 @@ class Trace:
     @classmethod
     def from_json(cls, text: str) -> Trace:
         data = json.loads(text)
-        data["accesses"] = tuple(Access(**{**one, "names": tuple(one["names"])}) for one in data["accesses"])
+        data["accesses"] = tuple(map(Access.from_dict, data["accesses"]))
         data["findings"] = tuple(map(Finding.from_dict, data["findings"]))
         data |= {name: tuple(data[name]) for name in ("grid", "block")}
         known = {one.name for one in fields(cls)}
@@ -153,9 +197,9 @@ class Launches:
 
     @property
     def totals(self) -> dict[str, int]:
-        """The counters of all launches together."""
+        """The counters of all launches together: those that are known of each."""
         each = [trace.totals for trace in self.traces]
-        return {name: sum(totals[name] for totals in each) for name in TOTALS}
+        return {name: sum(totals[name] for totals in each) for name in each[0] if all(name in one for one in each)}
 
     def __rich__(self) -> Group:
         return Group(*self.traces)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -15,7 +16,9 @@ from kernels.cuda import Kernel, arguments, cpu, order
 from kernels.cuda.cpu import build, translate
 from kernels.lens import findings, instrumented, symbols
 from kernels.lens.buffers import surrounded
+from kernels.lens.findings import Place
 from kernels.lens.given import SPACES, given, regions
+from kernels.lens.request import Request, first_of
 from kernels.lens.result import Access, Trace
 from kernels.worker.tensors import copy_storage
 
@@ -68,8 +71,8 @@ def run(
     pcs = {count[0] for count in raw["counts"]} | findings.pcs(raw["findings"])
     code = symbols.places(loaded.path, source.filename, pcs)
     lines = {pc: place.line for pc, place in code.items()}
-    accesses = _accesses(raw["counts"], code, named)
     places = findings.places(known, args, source, named[-1], shared_mem)
+    accesses = _accesses(raw["counts"], code, named, places, grid)
     scale = count / raw["blocks_run"] if sample and raw["blocks_run"] else 1
     changed: dict[str, bytes] = {}
     if not sample and not error:
@@ -109,19 +112,43 @@ def _sample(blocks: int, wanted: int | None) -> list[int]:
 _PAIR = re.compile(r"_ZN(7__half2|14__nv_bfloat162)(aS|C[12])")
 
 
-def _accesses(counts: list[list[int]], code: dict[int, symbols.Place], names: Sequence[str]) -> list[Access]:
+def _accesses(
+    counts: list[list], code: dict[int, symbols.Place], names: Sequence[str], places: Sequence[Place], grid: tuple
+) -> list[Access]:
     """The counts of instructions, added up by line and by what they touch."""
     merged: dict[tuple, list[int]] = {}  # the first number: of instructions
-    for pc, kind, space, width, seen, *numbers in counts:
+    samples: dict[tuple, list[list[Request]]] = {}
+    for pc, kind, space, width, seen, *numbers, sampled in counts:
         touched = tuple(dict.fromkeys(name for bit, name in enumerate(names) if seen >> min(bit, 63) & 1))
         numbers = [1, *numbers]
         if width == 2 and _PAIR.match(code[pc].function):
             width, numbers = 4, _half_of_pair(*numbers)
+            sampled = [one for one in sampled if one[-1][0] % 4 == 0]
         key = code[pc].line, _KINDS[kind], SPACES[space], width, touched
         so_far = merged.setdefault(key, [0] * len(numbers))
         merged[key] = [one + other for one, other in zip(so_far, numbers, strict=True)]
+        samples.setdefault(key, []).append([_request(places, grid, width, *one) for one in sampled])
     ordered = sorted(merged.items(), key=lambda one: one[0])
-    return [Access(*key, *map(int, numbers)) for key, numbers in ordered]
+    return [Access(*key, *map(int, numbers), first_of(samples[key])) for key, numbers in ordered]
+
+
+def _request(
+    places: Sequence[Place],
+    grid: tuple,
+    width: int,
+    block: int,
+    warp: int,
+    region: int,
+    first: int,
+    lanes: list,
+    offsets: list,
+) -> Request:
+    """A request of so many bytes a lane, but for them as cpu/samples.cpp writes it."""
+    x, rest = block % grid[0], block // grid[0]
+    place = places[region]
+    origin = first + place.first
+    at = (x, rest % grid[1], rest // grid[1])
+    return Request(at, warp, place.name, place.element or width, origin, tuple(lanes), tuple(offsets))
 
 
 def _half_of_pair(
@@ -136,6 +163,5 @@ def _half_of_pair(
 def _scaled(access: Access, scale: float) -> Access:
     if scale == 1:
         return access
-    *key, requests, lanes, asked, sectors, fewest_sectors, wavefronts, fewest_wavefronts = vars(access).values()
-    numbers = requests, lanes, asked, sectors, fewest_sectors, wavefronts, fewest_wavefronts
-    return Access(*key, *(round(number * scale) for number in numbers))
+    names = ("requests", "lanes", "bytes", "sectors", "fewest_sectors", "wavefronts", "fewest_wavefronts")
+    return replace(access, **{name: round(getattr(access, name) * scale) for name in names})

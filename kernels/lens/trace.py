@@ -7,12 +7,10 @@ from typing import Any
 
 import torch
 
-from kernels import worker
 from kernels.cuda import Kernel, arguments
-from kernels.cuda.errors import LaunchError
+from kernels.cuda.isolated import copy_back, in_worker
 from kernels.lens import instrumented, run
 from kernels.lens.result import Trace
-from kernels.worker.tensors import copy_storage
 
 
 def trace(
@@ -46,30 +44,10 @@ def trace(
     if blocks is not None and (isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1):
         raise ValueError(f"blocks must be a number of blocks to trace, at least 1, got {blocks!r}")
     instrumented.lens_library()  # compiled once, which is not the learner's time
-    here = _on_cpu(args)
-    try:
-        result, left, changed = worker.run(
-            run.run,
-            kernel,
-            _variables(kernel),
-            tuple(grid),
-            tuple(block),
-            here,
-            shared_mem,
-            seed,
-            blocks,
-            seconds=seconds,
-            memory_bytes=memory_bytes,
-            device="cpu",
-        )
-    except worker.WorkerError as error:
-        raise type(error)(f"{kernel.name}: {error}") from None
-    except (LaunchError, TypeError, ValueError) as error:
-        vars(error).pop("__notes__", None)  # the message says all; the worker's lines of Python add nothing
-        raise
-    for arg, copy in zip(args, left, strict=True):
-        if isinstance(arg, torch.Tensor):
-            copy_storage(copy.untyped_storage(), arg.untyped_storage())
+    launch = (_variables(kernel), tuple(grid), tuple(block), _on_cpu(args), shared_mem, seed, blocks)
+    limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": "cpu"}
+    result, left, changed = in_worker(run.run, kernel, *launch, **limits)
+    copy_back(left, args)
     if changed:
         function = kernel._module._function(torch.device("cpu"), kernel.name)
         for symbol, value in changed.items():

@@ -41,21 +41,20 @@ class Memory:
         pickler = _Pickler(stream, self.size, dict(self._places))
         for each in objects:
             pickler.dump(each)
-        pickled = stream.getvalue()
-        os.truncate(self.descriptor, pickler.end)
-        if pickler.storages:
-            whole = mmap.mmap(self.descriptor, pickler.end, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-            for place, storage in pickler.storages:
-                copy_storage(storage, _storage_in(whole, place, storage.nbytes()))
-        os.lseek(self.descriptor, 0, os.SEEK_END)
         with open(self.descriptor, "wb", closefd=False) as file:
-            file.write(pickled)
-            file.write(len(pickled).to_bytes(8, "little"))
+            # Written, not mapped and copied: that takes half the time.
+            for place, storage in pickler.storages:
+                here = storage.cpu()
+                file.seek(place)
+                file.write((ctypes.c_uint8 * here.nbytes()).from_address(here.data_ptr()))
+            file.seek(pickler.end)
+            file.write(stream.getvalue())
+            file.write(stream.tell().to_bytes(8, "little"))
 
     def read(self) -> Iterator[Any]:
         """The objects of the last message, one after another."""
         size = self.size
-        whole = mmap.mmap(self.descriptor, size)
+        whole = mmap.mmap(self.descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         end = size - 8
         length = int.from_bytes(whole[end:], "little")
         unpickler = _Unpickler(io.BytesIO(whole[end - length : end]), whole, self._copy, self._places)

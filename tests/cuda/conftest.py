@@ -1,7 +1,9 @@
 """Every test that takes `device` runs on the CPU, there in random orders too, and on a GPU where there is one."""
 
 import contextlib
+import hashlib
 import importlib.util
+import os
 
 import pytest
 import torch
@@ -18,12 +20,21 @@ def device(request):
         yield name
 
 
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=_NO_GPU)])
+def compiling_device(request):
+    """For what fails before anything runs, in whatever order: a compiler's error is not cached."""
+    return request.param
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels(tmp_path_factory):
-    """A cache of the tests' own, so that every run compiles."""
+    """A cache of the tests' own, so that every run compiles, but not every process of a run."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
     patch = pytest.MonkeyPatch()
-    patch.setenv("KERNELS_CACHE", str(tmp_path_factory.mktemp("cuda-cache")))
-    yield
+    patch.setenv("KERNELS_CACHE", str(folder / "cuda-cache"))
+    yield folder / "cuda-cache"
     patch.undo()
 
 
@@ -45,15 +56,20 @@ def nvrtc():
 
 
 @pytest.fixture
-def nvrtc_too(request, monkeypatch):
-    """Every kernel that a test runs on the CPU is also compiled by NVIDIA's compiler, where that is installed."""
+def nvrtc_too(request, monkeypatch, compiled_kernels):
+    """Every kernel that a test runs on the CPU is also compiled by NVIDIA's compiler, where that is installed: once for a
+    text, which tests run in several orders."""
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.core") is None:
         return
     compile, load = request.getfixturevalue("nvrtc"), cpu.load
 
     def load_and_compile(source):
         functions = load(source)
-        compile(source.for_nvrtc, source.options, source.names)
+        given = source.for_nvrtc, source.options, source.names
+        compiled = compiled_kernels / f"nvrtc-{hashlib.sha256(repr(given).encode()).hexdigest()}"
+        if not compiled.exists():
+            compile(*given)
+            compiled.touch()
         return functions
 
     monkeypatch.setattr(cpu, "load", load_and_compile)

@@ -110,6 +110,37 @@ def test_a_disaster_that_a_gpu_does_not_know(disaster):
     assert torch.equal(x, torch.arange(1, 65, dtype=torch.int32))
 
 
+ALLOCATE = "for (;;) { volatile int* p = (volatile int*)malloc(1 << 20); p[0] = 1; }"
+ON_A_GPU = {
+    "endless allocation": (ALLOCATE, "illegal memory access"),
+    "a stack overflow": ("x[i] = deep(1 << 20, x);", "illegal|launch failure|stack"),
+    "a misaligned vector": ("*(volatile long long*)(x + 1) = 1;", "misaligned address"),
+    "shared memory that is not there": (
+        "extern __shared__ volatile int s[]; s[1 << 20] = 1;",
+        "illegal|launch failure",
+    ),
+}
+DEEP = """__device__ int deep(int n, volatile int* x) {
+    volatile int a[64];
+    a[n & 63] = n;
+    return n ? deep(n - 1, x) + a[(n + 1) & 63] : x[0];
+}
+"""
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: torch.cuda is not available")
+@pytest.mark.parametrize("disaster", ON_A_GPU)
+def test_a_disaster_on_a_gpu(disaster):
+    """It costs the worker its CUDA context. Here the context lives, with what the tensors held."""
+    body, words = ON_A_GPU[disaster]
+    x, before = (torch.arange(64, dtype=torch.int32, device="cuda") for _ in range(2))
+    with pytest.raises(LaunchError, match=f"^k: .*(?:{words})"):
+        isolated(RawKernel(f"{DEEP}{HEAD}x[i] = 100; {body} }}", "k"), (1,), (64,), (x, x.numel()), seconds=60)
+    assert torch.equal(x, before)
+    launched("x[i] += 1;", x)
+    assert torch.equal(x, before + 1)
+
+
 def test_errors_of_a_launch_are_the_same_as_in_this_process(device):
     x = torch.zeros(64, dtype=torch.int32, device=device)
     with pytest.raises(CompileError, match=r"k.cu"):

@@ -225,7 +225,7 @@ def test_ptx_that_is_not_compiled_is_not_refused(device):
     assert run(code, device).sum() == 64
 
 
-def test_lines_of_errors_after_all_that_is_rewritten(device):
+def test_lines_of_errors_after_all_that_is_rewritten(compiling_device):
     code = """#include <cuda/std/cstdint>
 template <int N>
 __global__ void __launch_bounds__(N,
@@ -238,4 +238,4 @@ void k(float* y) {
     y[0] = nothing;
 }"""
     with pytest.raises(CompileError, match=r"    10 \|     y\[0\] = nothing;"):
-        run(code, device)
+        run(code, compiling_device)

@@ -142,9 +142,6 @@ extern "C" __global__ void one_sided_barrier(float* x) {
     if (threadIdx.x < 7) __syncthreads();
 }
 extern "C" __global__ void out_of_bounds(float* x, int at) { x[at] = 1; }
-extern "C" __global__ void never_ends(volatile int* x) {
-    while (x[0] == 0) {}
-}
 __device__ float deep(const float* x, int n) {
     volatile float memory[64];
     for (int k = 0; k < 64; ++k) memory[k] = x[k];

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernels import machine
@@ -54,20 +54,30 @@ def kernel_library(source: Source) -> Path:
     return _kernels(source, "kernel", ["-fsanitize-coverage=trace-pc"] if waits(source) else [])
 
 
-def instrumented_library(source: Source, options: Sequence[str], called: Path) -> Path:
-    """As `kernel_library`, with instrumentation by more options of the compiler. `called`: the library that it calls."""
+def instrumented_library(
+    source: Source, options: Sequence[str], called: Path, rewrite: Callable[[str], str] | None = None
+) -> Path:
+    """As `kernel_library`, with instrumentation by more options of the compiler. `called`: the library that it calls.
+    rewrite: what becomes of clang's intermediate code before it is optimised and instrumented."""
     # Named, since -fsanitize would add a sanitizer's.
     libraries = ["-x", "none", str(called), "-nodefaultlibs", "-lstdc++", "-lm", "-lc"]
-    return _kernels(source, "instrumented", options, libraries)
+    return _kernels(source, "instrumented", options, libraries, rewrite)
 
 
-def _kernels(source: Source, kind: str, more: Sequence[str], libraries: Sequence[str] = ()) -> Path:
+def _kernels(
+    source: Source,
+    kind: str,
+    more: Sequence[str],
+    libraries: Sequence[str] = (),
+    rewrite: Callable[[str], str] | None = None,
+) -> Path:
     options = [*_options(source), *_KERNEL, *more]
     if is_clang():
         options += ["-fno-caret-diagnostics", "-Wno-everything"]
     else:
         options += ["-fno-gnu-unique", "-fno-diagnostics-show-caret", "-ftrack-macro-expansion=0"]
-    result = _library(kind, ["-x", "c++", *options, "-", *libraries], translate(source), _included_by(source))
+    arguments = ["-x", "c++", *options, "-", *libraries]
+    result = _library(kind, arguments, translate(source), _included_by(source), rewrite)
     if isinstance(result, Path):
         return result
     raise CompileError(_explain(source, result))
@@ -150,7 +160,9 @@ def cuda_headers() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _library(kind: str, arguments: list[str], text: str, included: bytes) -> Path | str:
+def _library(
+    kind: str, arguments: list[str], text: str, included: bytes, rewrite: Callable[[str], str] | None = None
+) -> Path | str:
     """Compiles to a library named by the content of all that goes into it; the compiler's output if that fails."""
     command = compiler()
     includes = [f"-I{_HERE / 'include'}", *(f"-isystem{folder}" for folder in cuda_headers())]
@@ -162,6 +174,7 @@ def _library(kind: str, arguments: list[str], text: str, included: bytes) -> Pat
                 "\n".join((platform.machine(), *command, _compiler_version(command), *arguments)).encode(),
                 _contents(_HERE / "include"),
                 included,
+                Path(rewrite.__code__.co_filename).read_bytes() if rewrite else b"",
                 text.encode(),
             )
         )
@@ -175,13 +188,24 @@ def _library(kind: str, arguments: list[str], text: str, included: bytes) -> Pat
     handle, temporary = tempfile.mkstemp(suffix=".so", prefix="building-", dir=folder)
     os.close(handle)
     try:
-        done = subprocess.run([*command, *arguments, "-o", temporary], input=text, capture_output=True, text=True)
+        if rewrite:
+            # Everything before the input file, but the linker's options, is the front end's.
+            front = [*arguments[: arguments.index("-")], "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"]
+            done = _run([*command, *front, "-o-", "-"], text)
+            text = rewrite(done.stdout)
+            arguments = ["ir" if one == "c++" else one for one in arguments]
+        if not rewrite or not done.returncode:
+            done = _run([*command, *arguments, "-o", temporary], text)
         if done.returncode:
             return done.stderr
         os.replace(temporary, library)
     finally:
         Path(temporary).unlink(missing_ok=True)
     return library
+
+
+def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, input=text, capture_output=True, text=True)
 
 
 @functools.cache

@@ -44,6 +44,7 @@ bool Counters::full(const BlockInfo& block, uint32_t thread) {
 
 void Counters::replay_warp(Under& under, uint32_t warp, uint32_t finished) {
     const uint32_t first = warp * warp_size;
+    replayed = under.number * Samples::warps_of_block + warp;
     replay(&under.streams[first], std::min(warp_size, launch.threads - first), finished, *this);
 }
 
@@ -93,6 +94,8 @@ void Counters::count(const Request& request, Space space, uint64_t regions) {
     ++count.requests;
     count.lanes += request.lanes;
     count.bytes += uint64_t(request.lanes) * request.size;
+    if (count.samples.wants(replayed))
+        if (const Region* region = launch.region(request.address[0])) count.samples.add(replayed, request, *region);
     if (space == Space::global) {
         count.sectors += request.kind == Kind::atomic ? atomic_sectors(request) : sectors(request);
         count.fewest_sectors += (distinct + 31) / 32;
@@ -108,7 +111,7 @@ Count& Counters::count_of(const Request& request, Space space) {
         Count& count = counts[at - 1];
         if (count.space == space && count.kind == request.kind && count.size == request.size) return count;
     }
-    counts.push_back({request.pc, request.kind, space, uint8_t(request.size), 0, 0, 0, 0, 0, 0, 0, 0, place[request.pc]});
+    counts.push_back({request.pc, request.kind, space, uint8_t(request.size), 0, 0, 0, 0, 0, 0, 0, 0, place[request.pc], {}});
     place[request.pc] = uint32_t(counts.size());
     return counts.back();
 }
@@ -124,7 +127,9 @@ std::string Counters::result(const LaunchInfo&) {
                                count.regions, count.requests, count.lanes, count.bytes, count.sectors,
                                count.fewest_sectors, count.wavefronts})
             text += std::to_string(value) + ", ";
-        text += std::to_string(count.fewest_wavefronts) + "]";
+        text += std::to_string(count.fewest_wavefronts) + ", [";
+        count.samples.write(text);
+        text += "]]";
     };
     std::sort(counts.begin(), counts.end(), [](const Count& a, const Count& b) { return a.pc < b.pc; });
     for (const Count& count : counts) add(count);

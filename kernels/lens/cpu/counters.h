@@ -2,6 +2,7 @@
 #pragma once
 #include "events.h"
 #include "replay.h"
+#include "samples.h"
 
 namespace kernels {
 namespace lens {
@@ -17,6 +18,7 @@ struct Count {
     uint64_t sectors, fewest_sectors;        // of global memory
     uint64_t wavefronts, fewest_wavefronts;  // of shared memory
     uint32_t other;                          // another count of the same instruction, plus 1
+    Samples samples;
 };
 
 class Counters : public Consumer, Steps {
@@ -52,6 +54,7 @@ class Counters : public Consumer, Steps {
     std::vector<std::vector<Stream>> spare;
     uint64_t barriers = 0, blocks_run = 0;  // a barrier counts once a block
     uint64_t steps = 0, steps_of_lanes = 0;
+    uint64_t replayed = 0;  // the warp that is being replayed, counted through all blocks
 };
 
 }  // namespace lens

@@ -51,12 +51,17 @@ LaunchInfo launch_of(const Given& given) {
     return launch;
 }
 
-// An access that the processor refuses: the last event is it.
-void on_fault(int signal, siginfo_t*, void*) {
+// An access that the processor refuses: the last event is it, but for what a thread does to its own stack.
+void on_fault(int signal, siginfo_t* info, void*) {
     ::signal(signal, SIG_DFL);
-    const bool known = recorder.fault();
-    if (!known) return;  // the same instruction again, and the process dies
-    recorder.original->services->fail("an access to memory that is not there or not aligned", {nullptr, 0, nullptr});
+    const char* what = "an access to memory that is not there or not aligned";
+    if (recorder.below_stack(info->si_addr)) {
+        what = "a stack overflow (recursion that goes too deep, or a local array that is too large)";
+        recorder.deliver();
+    } else if (!recorder.fault()) {
+        return;  // the same instruction again, and the process dies
+    }
+    recorder.original->services->fail(what, {nullptr, 0, nullptr});
 }
 
 void catch_faults() {

@@ -128,6 +128,12 @@ bool Recorder::fault() {
     return true;
 }
 
+bool Recorder::below_stack(const void* address) const {
+    constexpr uint64_t far = 4 << 20;  // of a local array
+    const uint64_t at = reinterpret_cast<uint64_t>(address);
+    return !self->starting && current.stack - at - 1 < far && !launch.region(at);
+}
+
 std::string Recorder::result() {
     std::string text;
     for (auto& consumer : consumers) {

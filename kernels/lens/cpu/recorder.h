@@ -39,6 +39,7 @@ class Recorder {
     void go_on(const Current& saved);  // a fiber of the kernel runs
     void pause();                      // the runtime runs: what it calls in the kernel's library is not the kernel's
     bool fault();  // the last event would crash; false: no thread runs
+    bool below_stack(const void* address) const;  // of the thread that runs, where nothing else of its is
     void prepare(const Kernel& kernel, uint64_t base, bool polls, LaunchInfo launch, std::vector<uint64_t> sample);
     std::string result();
 

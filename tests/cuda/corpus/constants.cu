@@ -61,10 +61,10 @@ __global__ void polynomial(const double* x, double* y, int n)
 // A table in global memory that one kernel writes and the next reads.
 __device__ unsigned crc_table[256];
 
-__global__ void make_crc_table()
+__global__ void make_crc_table(unsigned polynomial, const unsigned char* /* whose device's table is made */)
 {
     unsigned c = threadIdx.x;
-    for (int k = 0; k < 8; ++k) c = c & 1 ? 0xEDB88320u ^ (c >> 1) : c >> 1;
+    for (int k = 0; k < 8; ++k) c = c & 1 ? polynomial ^ (c >> 1) : c >> 1;
     crc_table[threadIdx.x] = c;
 }
 

@@ -46,4 +46,9 @@
 #define KERNELS_PRAGMA(...) _Pragma(#__VA_ARGS__)
 
 // A block stays on one OS thread. 16 bytes: vector loads from a shared array of float are common.
+// used: clang else splits an array of which it knows every index, and the lens could not tell its elements.
+#if defined(KERNELS_INSTRUMENTED)
+#define __shared__ static thread_local __attribute__((aligned(16), used))
+#else
 #define __shared__ static thread_local __attribute__((aligned(16)))
+#endif

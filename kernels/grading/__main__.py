@@ -1,0 +1,30 @@
+"""The judge's process: answers the questions of `kernels.grading.process` on standard input."""
+
+import json
+import os
+import sys
+from dataclasses import asdict
+
+from kernels import worker
+from kernels.grading import judge
+from kernels.grading.labs import exercise
+from kernels.grading.report import Report
+from kernels.lens import instrumented
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else writes to standard output is no answer
+    worker.run(instrumented.lens_library, seconds=300, device="cpu")  # so that the first question need not wait for it
+    for question in sys.stdin:
+        what, name, text = json.loads(question)
+        if what == "compile":
+            report = Report(name, refused=judge.compile_error(exercise(name), text) or "")
+        else:
+            report = judge.grade(exercise(name), text)
+        answers.write(json.dumps(asdict(report)) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""python -m kernels grade: check the labs in notebooks on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernels.grading import judge, progress
+from kernels.grading.labs import exercise, labs
+from kernels.grading.report import Report
+from kernels.grading.submissions import in_notebook
+
+
+def grade(
+    names: Annotated[list[str] | None, typer.Argument(metavar="LAB...", help="labs to check")] = None,
+    every: Annotated[bool, typer.Option("--all", help="check all labs")] = False,
+    folder: Annotated[Path, typer.Option(help="of the notebooks")] = progress.WORK / "labs",
+) -> None:
+    """Check labs from your notebooks, in a new process; exit 1 if one is not solved. Without a name: what is solved so far."""
+    known = labs()
+    for name in names or ():
+        if name not in known:
+            raise typer.BadParameter(f"there is no lab {name!r}; there are {', '.join(known)}")
+    out = Console()
+    table = Table("lab", "exercise", "", title="Labs")
+    asked = list(known) if every else list(names or ())
+    solved, reports = progress.solved(), []
+    for lab in asked or known:
+        found = in_notebook(folder / f"{lab}.ipynb") if asked and (folder / f"{lab}.ipynb").exists() else {}
+        for one in known[lab]:
+            if not asked:
+                table.add_row(lab, one.name, "solved" if one.name in solved else "")
+                continue
+            text = found.get(one.name)
+            report = judge.grade(exercise(one.name), text) if text is not None else _missing(one.name, folder)
+            progress.record(one.name, report.passed, folder)
+            reports.append(report)
+            table.add_row(lab, one.name, "solved" if report.passed else report.summary.partition(": ")[2])
+    out.print(table)
+    for report in reports:
+        if not report.passed and (names or report.broken):
+            out.print(report)
+    raise typer.Exit(int(not all(report.passed for report in reports)))
+
+
+def _missing(name: str, folder: Path) -> Report:
+    return Report(name, refused=f"{folder} has no notebook with a cell for it; `make lab` makes working copies")

@@ -1,0 +1,184 @@
+"""What torch.compile makes of a submission: graphs, where they break, and how often it compiles. Properties of that.
+
+The backend keeps the graph and runs it as it is, since Inductor would take seconds and change none of the answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from kernels.grading.exercise import Property, Trial
+
+# What Dynamo says of a break, and what it means here.
+_BREAKS = {
+    "Data-dependent": "what to do next depends on a value, and while the graph is traced there are none",
+    "data-dependent": "what to do next depends on a value, and while the graph is traced there are none",
+    "print": "print is for Python to do, at every call, and not in the graph",
+    "torch.compiler.disable": "it keeps the compiler out",
+}
+
+
+class _Compiled:
+    """A function under torch.compile with dynamic shapes, in one graph or not at all, and what was seen of it."""
+
+    def __init__(self, function: Callable) -> None:
+        from torch._dynamo import optimize  # seconds, and only a worker needs it
+
+        torch.compiler.reset()
+        self.function, self.graphs, self.failed_guards = function, [], []
+        keep = {"guard_fail_fn": lambda failure: self.failed_guards.append(str(failure.reason))}
+        self.compiled = optimize(self._backend, nopython=True, dynamic=True, **keep)(function)
+
+    def _backend(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable:
+        self.graphs.append(graph)
+        return graph.forward
+
+
+_latest: _Compiled | None = None
+
+
+def with_gradient(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:
+    """Observes f(x, …) → y: the results are y and the gradient of x, where `args` has dy.
+
+    They are those of the compiled function, or of the plain one if the graph breaks. Facts: "break", why and where, or
+    None; "compilations" in this call; "failed", the guard that made it compile again; the number of "operators" in the
+    graphs, those that are not PyTorch's, "foreign", and those that need a value, "asks".
+    """
+    global _latest
+    from torch._dynamo.exc import TorchDynamoException
+
+    given = {name: value for name, value in args.items() if name != "dy"}
+    y = _result(function, given)  # an error of the plain function is told as Python tells it
+    if _latest is None or _latest.function is not function:
+        _latest = _Compiled(function)
+    before, broke = len(_latest.graphs), None
+    _latest.failed_guards.clear()
+    try:
+        y = _result(_latest.compiled, given)
+    except TorchDynamoException as error:
+        broke = str(error)
+    dx = torch.zeros_like(y[1])
+    if y[0].requires_grad:
+        (dx,) = torch.autograd.grad(*y, args["dy"], allow_unused=True, materialize_grads=True)
+    nodes = [node for graph in _latest.graphs for node in graph.graph.nodes if node.op.startswith("call_")]
+    facts = {
+        "break": broke,
+        "compilations": len(_latest.graphs) - before,
+        "failed": next(iter(_latest.failed_guards), ""),
+        "operators": len(nodes),
+        "foreign": [_told_of(node) for node in nodes if not _of_torch(node)],
+        "asks": [_told_of(node) for node in nodes if _asks(node)],
+    }
+    return (y[0], dx), facts
+
+
+def _result(function: Callable, given: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """y, and the x that its gradient goes to."""
+    x = given["x"].clone().requires_grad_()
+    y = function(**{**given, "x": x})
+    if not isinstance(y, torch.Tensor):
+        raise TypeError(f"it returned {type(y).__name__}, expected a tensor")
+    return y, x
+
+
+def _asks(node: torch.fx.Node) -> bool:
+    """Whether the CPU needs a node's values: it is a number, or of a size, that depends on those of a tensor."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    return bool(free_unbacked_symbols(node.meta.get("example_value"))) or node.target in ("cpu", "numpy")
+
+
+def _told_of(node: torch.fx.Node) -> str:
+    """The operator and the line it came from."""
+    target = node.target
+    name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+    return f"{name}, at {_place(node.stack_trace or '')}"
+
+
+def _place(trace: str) -> str:
+    """The line of the submission that a trace ends at."""
+    places = re.findall(r'File "[^"]*/submission-[^"]*", line (\d+), in .*\n\s*(.*)', trace)
+    return f"line {places[-1][0]}: {places[-1][1]}" if places else "an unknown line"
+
+
+def _of_torch(node: torch.fx.Node) -> bool:
+    """Whether a node is an operator, and not a Python function or somebody's own operator, which a graph only calls."""
+    if node.op == "call_method":
+        return True
+    if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return str(node.target).startswith(("aten.", "prims."))
+    return (getattr(node.target, "__module__", None) or "torch").split(".")[0] in (
+        "torch", "_operator", "math", "builtins",
+    )  # fmt: skip
+
+
+def no_break(name: str = "one graph, with no break", hint: str = "") -> Property:
+    """torch.compile(fullgraph=True) takes the function."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        return next((_told(trial) for trial in trials if trial.facts.get("break")), None)
+
+    return Property(name, broken, "right", hint)
+
+
+def _told(trial: Trial) -> str:
+    said = trial.facts["break"]
+    why = next((words for sign, words in _BREAKS.items() if sign in said), said.splitlines()[0])
+    return f"{_place(said)}\n{why}"
+
+
+def of_operators(name: str, hint: str = "") -> Property:
+    """There is a graph, and nothing in it but PyTorch's operators, which a backend can look into."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in (one for one in trials if not one.facts["break"]):
+            if not trial.facts["operators"]:
+                return "the graph is empty: the compiler was not let in"
+            if foreign := trial.facts["foreign"]:
+                return (
+                    f"the graph only calls {foreign[0]}, and a backend cannot look into that: use PyTorch's operators"
+                )
+        return None
+
+    return Property(name, broken, "costs", hint)
+
+
+def no_questions(name: str, hint: str = "") -> Property:
+    """No operator in the graph makes the CPU wait for a value."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        asked = next((trial.facts["asks"][0] for trial in trials if trial.facts["asks"]), None)
+        return asked and f"{asked}\non a GPU the CPU waits there for a value, or for how many elements there are"
+
+    return Property(name, broken, "costs", hint)
+
+
+def once(name: str, hint: str = "") -> Property:
+    """All calls are served by one compiled version."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        versions = sum(trial.facts["compilations"] for trial in trials)
+        if versions <= 1:
+            return None
+        again = next((trial for trial in trials if trial.facts["failed"]), trials[-1])
+        sizes = ", ".join(f"{name} = {value}" for name, value in again.sizes.items())
+        condition = f"for {_guard(again)}" if again.facts["failed"] else "under a condition"
+        return (
+            f"{versions} versions for {len(trials)} calls\nthe first one was made {condition};\n"
+            f"the call with {sizes} needed another"
+        )
+
+    return Property(name, broken, "costs", hint)
+
+
+def _guard(trial: Trial) -> str:
+    """The condition that failed, such as "step <= 7 (line 4: …)"."""
+    condition, *comments = re.sub(r"^\d+/\d+: ", "", trial.facts["failed"]).split("  # ")
+    size = re.search(r"size mismatch at index (\d+)\. expected (\d+)", condition)
+    condition = f"x.shape[{size[1]}] == {size[2]}" if size else condition.strip()
+    place = re.search(r":(\d+) in ", comments[1]) if len(comments) > 1 else None
+    return f"{condition} (line {place[1]}: {comments[0].strip()})" if place else condition

@@ -1,0 +1,83 @@
+"""Properties about what a kernel asks of memory, counted by the lens. Each function makes a `Property` with that hint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kernels.grading.exercise import Property, Trial
+from kernels.lens import Access
+
+SECTOR_BYTES = 32
+
+
+def fewest_sectors(
+    kind: str, array: str, *cases: str, name: str, advice: str, times: float = 1.0, hint: str = ""
+) -> Property:
+    """Sectors loaded from or stored to an array are at most `times` those that its bytes lie in.
+
+    kind: "load" or "store". array: a parameter, whose tensor begins at a sector and is a multiple of 32 bytes in the cases.
+    advice: what to change, the end of the message.
+    """
+
+    def broken(trial: Trial) -> str | None:
+        accesses = [one for one in _global(trial) if one.kind == kind and array in one.names]
+        sectors = sum(one.sectors for one in accesses)
+        fewest = trial.call.args[array].nbytes // SECTOR_BYTES
+        if sectors <= times * fewest:
+            return None
+        worst = max(accesses, key=lambda one: one.sectors - one.fewest_sectors)
+        total = f"{sectors / fewest:.3g}× the sectors that hold {array}: {sectors:,} for {fewest:,}"
+        return f"{_request(worst, array)}\n{total}; {advice}"
+
+    return _counted(name, cases, broken, hint)
+
+
+def _global(trial: Trial) -> list[Access]:
+    return [one for trace in trial.traces for one in trace.accesses if one.space == "global"]
+
+
+def _request(access: Access, array: str) -> str:
+    asked, moved = access.bytes / access.requests, SECTOR_BYTES * access.sectors / access.requests
+    verb = {"load": "reads", "store": "writes", "atomic": "updates"}[access.kind]
+    return (
+        f"line {access.line} {verb} {array}: {access.requests:,} requests, each of which asks for "
+        f"{asked:,.4g} bytes and moves {moved:,.4g}"
+    )
+
+
+def no_bank_conflicts(*cases: str, name: str, advice: str, hint: str = "") -> Property:
+    """Every access to shared memory takes the fewest wavefronts (CUDA C)."""
+
+    def broken(trial: Trial) -> str | None:
+        shared = [one for trace in trial.traces for one in trace.accesses if one.space == "shared"]
+        worst = max(shared, key=lambda one: one.wavefronts - one.fewest_wavefronts, default=None)
+        if worst is None or worst.wavefronts == worst.fewest_wavefronts:
+            return None
+        each, fewest = (number / worst.requests for number in (worst.wavefronts, worst.fewest_wavefronts))
+        verb = "reads" if worst.kind == "load" else "writes"
+        return (
+            f"line {worst.line} {verb} {', '.join(worst.names)}: a request of a warp takes {each:.4g} wavefronts, and "
+            f"{fewest:.4g} would do; {advice}"
+        )
+
+    return _counted(name, cases, broken, hint)
+
+
+def at_most(total: str, limit: Callable[..., int], *cases: str, name: str, advice: str, hint: str = "") -> Property:
+    """A counter of all launches (see `kernels.lens.Trace.totals`) is at most limit(**sizes)."""
+
+    def broken(trial: Trial) -> str | None:
+        count, most = sum(trace.totals[total] for trace in trial.traces), limit(**trial.sizes)
+        return f"{count:,} {total.replace('_', ' ')}, where {most:,} would do; {advice}" if count > most else None
+
+    return _counted(name, cases, broken, hint)
+
+
+def _counted(name: str, cases: Sequence[str], broken: Callable[[Trial], str | None], hint: str) -> Property:
+    """A property of the trials that were traced, of some cases; of all, if none is named."""
+
+    def of_trials(trials: Sequence[Trial]) -> str | None:
+        chosen = (one for one in trials if one.traces and (not cases or one.case in cases))
+        return next((message for one in chosen if (message := broken(one))), None)
+
+    return Property(name, of_trials, "costs", hint)

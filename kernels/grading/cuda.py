@@ -1,0 +1,74 @@
+"""Runs submissions in CUDA C: traced by the lens, and on a GPU where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from kernels import lens, worker
+from kernels.cuda import CompileError, Kernel, LaunchError, RawModule
+from kernels.cuda.isolated import isolated
+from kernels.grading.exercise import Call, Exercise, Trial
+from kernels.layouts import clone_memory
+from kernels.lens import instrumented
+
+_FAILURES = (CompileError, LaunchError, TypeError, ValueError, worker.WorkerError)
+
+
+def compile_error(exercise: Exercise, text: str) -> str | None:
+    """The compiler's words, or None. Compiled as the lens compiles, so that the check finds it in the cache."""
+    try:
+        worker.run(_compile, _kernel(exercise, text), seconds=60, device="cpu")
+    except (CompileError, worker.WorkerError) as error:
+        return str(error)
+    return None
+
+
+def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> list[Trial]:
+    """Every call traced, up to the first that fails; with a GPU, also run there. A `seed` of 0: threads run by number."""
+    kernel = _kernel(exercise, text)
+    done: list[Trial] = []
+    for trial in trials:
+        done.append(_traced(exercise, kernel, trial, seed))
+        if done[-1].error:
+            return done  # so that an endless loop is waited for once
+    if torch.cuda.is_available():
+        done += [_on_gpu(exercise, kernel, trial) for trial in trials]
+    return done
+
+
+def _kernel(exercise: Exercise, text: str) -> Kernel:
+    module = RawModule(code=exercise.source(text), path=f"{exercise.name}.cu", options=exercise.options)
+    return module.get_function(exercise.name)
+
+
+def _compile(kernel: Kernel) -> None:
+    instrumented.load(kernel)
+
+
+def _traced(exercise: Exercise, kernel: Kernel, trial: Trial, seed: int) -> Trial:
+    call, args = trial.call, _copies(trial.call, "cpu")
+    launch = (kernel, call.grid, call.block, tuple(args.values()), call.shared_mem)
+    try:
+        found = lens.trace(*launch, seed=seed or None, seconds=exercise.seconds)
+    except _FAILURES as error:
+        return replace(trial, error=str(error))
+    return replace(trial, outputs={name: args[name] for name in call.expected}, error=found.error, traces=(found,))
+
+
+def _on_gpu(exercise: Exercise, kernel: Kernel, trial: Trial) -> Trial:
+    call, args = trial.call, _copies(trial.call, "cuda")
+    trial = replace(trial, on_gpu=True)
+    try:
+        isolated(kernel, call.grid, call.block, tuple(args.values()), call.shared_mem, seconds=exercise.seconds)
+    except _FAILURES as error:
+        return replace(trial, error=str(error))
+    return replace(trial, outputs={name: args[name].cpu() for name in call.expected})
+
+
+def _copies(call: Call, device: str) -> dict:
+    return {
+        name: clone_memory(arg).to(device) if isinstance(arg, torch.Tensor) else arg for name, arg in call.args.items()
+    }

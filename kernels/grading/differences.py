@@ -1,0 +1,52 @@
+"""Where two tensors differ, in words."""
+
+from __future__ import annotations
+
+import torch
+
+_SHOWN = 3
+
+
+def wrong_elements(got: torch.Tensor, expected: torch.Tensor, baseline: torch.Tensor) -> torch.Tensor:
+    """The elements that are further off than the rule of `kernels.check` lets a single one be."""
+    allowed = 4 * (baseline.double() - expected).abs().nan_to_num(0.0, 0.0, 0.0).max()
+    size = expected.double().nan_to_num(0.0, 0.0, 0.0)
+    floor = (4 if got.dtype == torch.float32 else 0.5) * torch.finfo(got.dtype).eps
+    bound = torch.maximum(allowed, floor * torch.maximum(size.abs(), size.square().mean().sqrt().clamp(min=1)))
+    error = (got.double() - expected).abs()
+    same = (got == expected.to(got.dtype)) | (got.isnan() & expected.isnan())
+    return ~same & ~(error <= bound)
+
+
+def mismatch(name: str, got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str:
+    """How many elements are wrong, where, and the first of them."""
+    lines = [described(name, wrong, "is", "are") + " wrong"]
+    if not wrong.all() and torch.equal(got.flatten().sort().values, expected.to(got.dtype).flatten().sort().values):
+        lines[0] += ": the right values, in the wrong places"
+    for at in wrong.nonzero()[:_SHOWN].tolist():
+        index = ", ".join(map(str, at))
+        lines.append(f"{name}[{index}]: got {_number(got[tuple(at)])}, expected {_number(expected[tuple(at)])}")
+    return "\n".join(lines)
+
+
+def described(name: str, chosen: torch.Tensor, one: str, many: str) -> str:
+    """Such as "12 of 60 elements of y, all in y[:, 32:37], are": the chosen, and the smallest slice around them."""
+    count, of = int(chosen.sum()), chosen.numel()
+    every = "every element" if count == of else f"{count:,} of {of:,} elements"
+    where = f", all in {name}[{_slice(chosen)}]," if count < of and chosen.dim() else ""
+    return f"{every} of {name}{where} {many if count > 1 and count < of else one}"
+
+
+def _slice(chosen: torch.Tensor) -> str:
+    found = chosen.nonzero()
+    parts = []
+    for size, first, last in zip(chosen.shape, found.amin(0).tolist(), found.amax(0).tolist(), strict=True):
+        if first == last and size > 1:
+            parts.append(f"{first}")
+        else:
+            parts.append(f"{first or ''}:{last + 1 if last + 1 < size else ''}")
+    return ", ".join(parts)
+
+
+def _number(value: torch.Tensor) -> str:
+    return f"{float(value):.6g}" if value.is_floating_point() else str(int(value))

@@ -1,0 +1,111 @@
+"""What a lab asks for, as data: exercises, the calls they are tried on, and the properties that must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from kernels.lens import Trace
+
+STAGES = ("runs", "writes", "right", "costs")
+Language = Literal["cuda", "triton", "torch"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a submission.
+
+    args: by the names of the parameters, in their order: tensors on the CPU, and NumPy or Python scalars.
+    expected: what must be in the tensors of `args` of those names (CUDA C), or what the function must return, in order
+        (Python). In float64, or exact in the dtype of the output. An output among `args` is filled with NaN before the call.
+    baseline: PyTorch's own result in the dtype of the output, by name: the yardstick of error (see `kernels.check`). By
+        default, the expected values rounded once to the dtype of the output among `args`.
+    updated: outputs among `args` that the call starts from: they are not filled with NaN.
+    grid, block, shared_mem: the launch of a CUDA kernel.
+    """
+
+    args: Mapping[str, Any]
+    expected: Mapping[str, torch.Tensor]
+    baseline: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    updated: tuple[str, ...] = ()
+    grid: tuple[int, ...] = (1,)
+    block: tuple[int, ...] = (1,)
+    shared_mem: int = 0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of a call.
+
+    case: the name of its sizes. sizes: such as {"S": 64, "D": 32}. outputs: by name, on the CPU; none if it did not end.
+    error: why it did not end. traces: of the lens, one a launch; none on a GPU. facts: what was observed of Python, by name.
+    """
+
+    case: str
+    sizes: Mapping[str, Any]
+    call: Call
+    outputs: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    error: str | None = None
+    traces: tuple[Trace, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    on_gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Property:
+    """One thing that must be true of a submission.
+
+    name: short, and said of a submission that has it: "every element of y is written".
+    broken: given all trials, the message that names the cause, or None where the property holds.
+    stage: of STAGES. A property is judged when those of all earlier stages hold: what a kernel costs says nothing while
+        its values are wrong, and wrong values say little while it leaves its arrays.
+    hint: shown with the message, folded.
+    """
+
+    name: str
+    broken: Callable[[Sequence[Trial]], str | None]
+    stage: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One text to submit.
+
+    name: of the kernel or function, and of the cell: `%%cuda permuted_copy`.
+    call: (random, **sizes) → the call to try, with values from the generator `random`.
+    cases: sizes by name, such as {"even": {"S": 64, "D": 32}, "ragged": {"S": 37, "D": 5}}.
+    properties: in the order in which they explain each other; the first that is broken is what a learner reads.
+    prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
+    options: for the compiler of CUDA C. observe: of Python, see `kernels.grading.observers`. seconds: the most that a call of
+        CUDA C may take, or all calls of Python.
+    bench: sizes to time it at on a GPU, beside `peer`: PyTorch's own way, given all of the arguments by name.
+    """
+
+    name: str
+    language: Language
+    call: Callable[..., Call]
+    cases: Mapping[str, Mapping[str, Any]]
+    properties: tuple[Property, ...]
+    prelude: str = ""
+    options: tuple[str, ...] = ()
+    observe: Callable[[Callable, Mapping[str, Any]], tuple[Any, dict]] | None = None
+    seconds: float = 10.0
+    bench: Mapping[str, Any] | None = None
+    peer: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        if "\n" in self.prelude:
+            raise ValueError(
+                f"prelude: of {self.name} has several lines, expected one, so that line numbers are the cell's"
+            )
+        names = [one.name for one in self.properties]
+        if len(set(names)) < len(names):
+            raise ValueError(f"properties: of {self.name}: got {names}, expected each name once")
+
+    def source(self, text: str) -> str:
+        """A submission with what stands before it. Lines are numbered as in the cell, whose first is the magic's."""
+        return f"{self.prelude}\n{text}"

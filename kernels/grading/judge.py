@@ -1,0 +1,84 @@
+"""Tries a submission and says which properties hold.
+
+The submission runs in worker processes, on copies of its arguments. What it should have computed is known here alone. It is
+tried twice: on values that are the same at every check, so that what is wrong stays the same while it is being mended, and
+then on fresh ones, that no text can have been written for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Sequence
+
+import torch
+
+from kernels.grading import cuda, python
+from kernels.grading.exercise import STAGES, Call, Exercise, Property, Trial
+from kernels.grading.report import Report, Verdict
+from kernels.lens import Launches, Trace
+
+_SHOWN = 0  # the seed of the values that stay
+_BACKENDS = {"cuda": cuda, "triton": python, "torch": python}
+
+
+def compile_error(exercise: Exercise, text: str) -> str | None:
+    """Why a text does not compile, or None if it does. Nothing is called."""
+    return _BACKENDS[exercise.language].compile_error(exercise, text)
+
+
+def grade(exercise: Exercise, text: str) -> Report:
+    """Try a submission: the text of its cell, without the `%%` line."""
+    if error := compile_error(exercise, text):
+        return Report(exercise.name, refused=error)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        for seed in (_SHOWN, int.from_bytes(os.urandom(6), "little")):
+            trials = _BACKENDS[exercise.language].run(exercise, text, _calls(exercise, seed), seed)
+            verdicts = _verdicts(exercise.properties, trials)
+            if any(one.state != "held" for one in verdicts):
+                break
+    return Report(exercise.name, verdicts, printed=printed.getvalue())
+
+
+def trace(exercise: Exercise, text: str, case: str) -> Trace | Launches:
+    """What the lens sees of one call, on the values that stay. RuntimeError: the submission did not come to a launch."""
+    backend = _BACKENDS[exercise.language]
+    tried = backend.run(exercise, text, [one for one in _calls(exercise, _SHOWN) if one.case == case], _SHOWN)[0]
+    if not tried.traces:
+        raise RuntimeError(tried.error or f"{exercise.name} launched nothing")
+    return tried.traces[0] if len(tried.traces) == 1 else Launches(tried.traces)
+
+
+def _calls(exercise: Exercise, seed: int) -> list[Trial]:
+    """A trial for each case, not run yet."""
+    calls = []
+    for number, (name, sizes) in enumerate(exercise.cases.items()):
+        call = exercise.call(torch.Generator().manual_seed(seed + number), **sizes)
+        _spoil(call)
+        calls.append(Trial(name, sizes, call))
+    return calls
+
+
+def _spoil(call: Call) -> None:
+    """Fill the outputs with what no submission computes."""
+    for name in call.expected:
+        if name in call.args and name not in call.updated:
+            output = call.args[name]
+            output.fill_(float("nan") if output.is_floating_point() else torch.iinfo(output.dtype).min)
+
+
+def _verdicts(properties: Sequence[Property], trials: Sequence[Trial]) -> tuple[Verdict, ...]:
+    found: list[Verdict] = []
+    failed: set[str] = set()  # stages
+    for one in properties:
+        if failed & set(STAGES[: STAGES.index(one.stage)]):
+            said = "" if found[-1].state == "waits" else "judged when what is above holds"
+            found.append(Verdict(one.name, "waits", said))
+        elif message := one.broken(trials):
+            found.append(Verdict(one.name, "broken", message, one.hint))
+            failed.add(one.stage)
+        else:
+            found.append(Verdict(one.name, "held"))
+    return tuple(found)

@@ -1,0 +1,116 @@
+"""y = gelu(x + bias) in one kernel, with the exact GELU, in float32 whatever the tensors hold."""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.grading import launches, lookalikes, properties
+from kernels.grading.exercise import Call, Exercise
+
+_OVERFLOWING = 30_000.0  # and more in bias, with the same sign in x, is beyond float16
+
+
+def _gelu(u: torch.Tensor) -> torch.Tensor:
+    """By erf's complement, whose small values are exact."""
+    return 0.5 * u * torch.special.erfc(-u * 0.5**0.5)
+
+
+def _call(random: torch.Generator, M: int, N: int, dtype: str = "float32", size: float = 1.0) -> Call:
+    to = getattr(torch, dtype)
+    x, bias = torch.randn(M, N, generator=random), torch.randn(N, generator=random)
+    if size > 1:
+        x, bias = x.sign() * size + x, bias - size
+    x, bias = x.to(to), bias.to(to)
+    y = _gelu(x.double() + bias.double())
+    baseline = torch.nn.functional.gelu(x.float() + bias.float()).to(to)
+    return Call({"x": x, "bias": bias}, expected={"y": y}, baseline={"y": baseline})
+
+
+def _rounded_sum(x: torch.Tensor, bias: torch.Tensor) -> dict[str, torch.Tensor]:
+    u = (x + bias).half().double()
+    return {"y": 0.5 * u * (1 + torch.erf(u * 0.5**0.5))}
+
+
+_LIKES = {
+    "gelu(x): the bias is not there": lambda x, bias: {"y": _gelu(x)},
+    "gelu(x) + bias: the bias comes after": lambda x, bias: {"y": _gelu(x) + bias},
+    "x · Φ(x + bias): the factor is x + bias, too": lambda x, bias: {"y": x * _gelu(x + bias) / (x + bias)},
+    "the approximation by tanh": lambda x, bias: {"y": torch.nn.functional.gelu(x + bias, approximate="tanh")},
+    "the approximation by a sigmoid": lambda x, bias: {"y": (x + bias) * torch.sigmoid(1.702 * (x + bias))},
+    "erf(u) in place of erf(u / √2)": lambda x, bias: {"y": 0.5 * (x + bias) * (1 + torch.erf(x + bias))},
+    "the result without its factor of a half": lambda x, bias: {"y": 2 * _gelu(x + bias)},
+    "Φ(u) without its factor u": lambda x, bias: {"y": _gelu(x + bias) / (x + bias)},
+}
+_OVERFLOW = "x + bias rounded to float16: beyond 65,504 it is infinite, and -inf · 0 is NaN"
+
+EXERCISES = (
+    Exercise(
+        name="bias_gelu",
+        language="triton",
+        call=_call,
+        cases={
+            "even": {"M": 16, "N": 256},
+            "odd": {"M": 7, "N": 331},
+            "one": {"M": 1, "N": 1},
+            "float16": {"M": 5, "N": 100, "dtype": "float16"},
+            "bfloat16": {"M": 5, "N": 100, "dtype": "bfloat16"},
+            "large": {"M": 3, "N": 100, "dtype": "float16", "size": _OVERFLOWING + 5_000},
+        },
+        properties=(
+            properties.stays_inside(
+                hint="The last program has lanes beyond the last element. Loads and the store need a mask."
+            ),
+            properties.finishes(
+                hint="tl.erf takes float32: convert what was loaded, tl.load(…).to(tl.float32). The grid is "
+                "rounded up, by triton.cdiv."
+            ),
+            launches.written(
+                "even",
+                "odd",
+                "one",
+                "float16",
+                "bfloat16",
+                name="every element of y is written",
+                hint="A launch is kernel[grid](arguments). The grid is a tuple: a program for every BLOCK elements of M * N.",
+            ),
+            lookalikes.right(
+                "y",
+                cases=["even"],
+                name="y is gelu(x + bias)",
+                likes=_LIKES,
+                hint="Which column is an element in? That is the place of its bias.",
+            ),
+            lookalikes.right(
+                "y",
+                cases=["odd", "one"],
+                name="also for sizes that the block does not divide",
+                likes=_LIKES,
+                hint="The mask compares with the number of elements, and the column depends on N.",
+            ),
+            lookalikes.right(
+                "y",
+                cases=["float16", "bfloat16"],
+                name="also in float16 and bfloat16",
+                likes=_LIKES,
+                hint="y has the dtype of x. tl.store rounds to it.",
+            ),
+            lookalikes.right(
+                "y",
+                cases=["large"],
+                name="stable where |x + bias| is large",
+                likes={_OVERFLOW: _rounded_sum},
+                hint="In which dtype is the sum taken? Convert each value as it is loaded.",
+            ),
+            launches.one_launch(
+                hint="torch.empty_like allocates and launches nothing; everything else is for the kernel."
+            ),
+            launches.read_once(
+                "x", cases=["even"], name="x is read once", advice="keep in a variable what is needed again"
+            ),
+            launches.written_once(
+                "y", cases=["even"], name="y is written once", advice="compute in variables, and store the result"
+            ),
+        ),
+        prelude="import torch, triton, triton.language as tl",
+    ),
+)

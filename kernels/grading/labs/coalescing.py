@@ -1,0 +1,76 @@
+"""Heads to the front: y[b, h, s, d] = x[b, s, h, d]. Both arrays can be walked in order, if threads are numbered along d."""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.grading import counters, properties
+from kernels.grading.exercise import Call, Exercise
+
+_THREADS = 256
+
+
+def _call(random: torch.Generator, B: int, S: int, H: int, D: int) -> Call:
+    x = torch.randn(B, S, H, D, generator=random)
+    args = {"y": torch.empty(B, H, S, D), "x": x, "B": B, "S": S, "H": H, "D": D}
+    return Call(
+        args,
+        expected={"y": x.transpose(1, 2).contiguous()},
+        grid=(-(-x.numel() // _THREADS),),
+        block=(_THREADS,),
+    )
+
+
+_ADVICE = "let neighbouring threads differ in d, the index whose elements are neighbours in memory"
+
+EXERCISES = (
+    Exercise(
+        name="permuted_copy",
+        language="cuda",
+        call=_call,
+        cases={
+            "even": {"B": 2, "S": 32, "H": 4, "D": 16},
+            "odd": {"B": 3, "S": 7, "H": 5, "D": 3},
+            "one": {"B": 1, "S": 1, "H": 1, "D": 1},
+        },
+        properties=(
+            properties.stays_inside(hint="There are more threads than elements. What must a spare thread do?"),
+            properties.finishes(),
+            properties.without("race", name="no element is written twice"),
+            properties.written(
+                "every element of y is written",
+                hint="A thread finds its element from blockIdx.x, blockDim.x, threadIdx.x.",
+            ),
+            properties.right(
+                "even",
+                name="y[b, h, s, d] is x[b, s, h, d]",
+                exact=True,
+                hint="Write out where y[b, h, s, d] lies: ((b * H + h) * S + s) * D + d. And x[b, s, h, d]?",
+            ),
+            properties.right(
+                "odd",
+                "one",
+                name="also for sizes that are no power of two",
+                exact=True,
+                hint="Each size belongs to one index: s counts up to S, h up to H.",
+            ),
+            counters.fewest_sectors(
+                "load",
+                "x",
+                "even",
+                name="x is read in the fewest sectors",
+                advice=_ADVICE,
+                hint="Of the four indices, which one does i % (something) give?",
+            ),
+            counters.fewest_sectors(
+                "store",
+                "y",
+                "even",
+                name="y is written in the fewest sectors",
+                advice=_ADVICE,
+            ),
+        ),
+        bench={"B": 8, "S": 4096, "H": 32, "D": 64},
+        peer=lambda x, **_: x.transpose(1, 2).contiguous(),
+    ),
+)

@@ -1,0 +1,265 @@
+"""Six kernels, each with a bug of its own kind, that are to be mended without making them dear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from kernels.grading import counters, properties
+from kernels.grading.differences import described
+from kernels.grading.exercise import Call, Exercise, Property, Trial
+
+
+def _smooth(random: torch.Generator, n: int) -> Call:
+    x = torch.randn(n, generator=random)
+
+    def mean(x: torch.Tensor) -> torch.Tensor:
+        padded = torch.nn.functional.pad(x, (1, 1))
+        return (padded[:-2] + padded[1:-1] + padded[2:]) / 3
+
+    args = {"y": torch.empty(n), "x": x, "n": n}
+    return Call(args, {"y": mean(x.double())}, {"y": mean(x)}, grid=(-(-n // 128),), block=(128,))
+
+
+def _row_total(random: torch.Generator, M: int, T: int) -> Call:
+    x = torch.randn(M, T, generator=random) + 0.5
+    args = {"y": torch.empty(M), "x": x}
+    return Call(args, {"y": x.double().sum(1)}, {"y": x.sum(1)}, grid=(M,), block=(T,), shared_mem=4 * T)
+
+
+def _histogram(random: torch.Generator, n: int) -> Call:
+    blocks = 3
+    x = torch.randint(0, 256, (n,), generator=random, dtype=torch.uint8)
+    block = torch.arange(n) // 128 % blocks
+    counts = torch.bincount(block * 256 + x, minlength=blocks * 256).int().view(blocks, 256)
+    args = {"counts": torch.empty(blocks, 256, dtype=torch.int32), "x": x, "n": n}
+    return Call(args, {"counts": counts}, grid=(blocks,), block=(128,))
+
+
+def _distances(random: torch.Generator, n: int) -> Call:
+    x = torch.randint(-64, 64, (n,), generator=random) / 8  # so that no sum rounds
+
+    def sums(x: torch.Tensor) -> torch.Tensor:
+        return (x[:, None] - x).abs().sum(1)
+
+    args = {"y": torch.empty(n), "x": x, "n": n}
+    return Call(args, {"y": sums(x.double())}, {"y": sums(x)}, grid=(-(-n // 64),), block=(64,))
+
+
+def _running_sum(random: torch.Generator, n: int) -> Call:
+    x = torch.randn(n, generator=random) + 0.5
+    padded = torch.nn.functional.pad(x, (0, -n % 32)).view(-1, 32)
+    args = {"y": torch.empty(n), "x": x, "n": n}
+    expected, baseline = (of.cumsum(1).flatten()[:n].contiguous() for of in (padded.double(), padded))
+    return Call(args, {"y": expected}, {"y": baseline}, grid=(-(-n // 128),), block=(128,))
+
+
+def _first_largest(random: torch.Generator, M: int, N: int, values: int) -> Call:
+    x = torch.randint(0, values, (M, N), generator=random).float()
+    first = (x == x.amax(1, keepdim=True)).int().argmax(1).int()
+    args = {"where": torch.empty(M, dtype=torch.int32), "x": x, "N": N}
+    return Call(args, {"where": first}, grid=(M,), block=(128,))
+
+
+def _blocks(n: int) -> int:
+    """Blocks of `distances`, and also tiles."""
+    return -(-n // 64)
+
+
+def _shared_passes(most: Callable[..., int], case: str, name: str, advice: str) -> Property:
+    """Shared memory is passed over at most most(**sizes) times; an atomic counts once a lane, since lanes take turns."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        trial = next(one for one in trials if one.case == case)
+        passes = {
+            one: one.lanes if one.kind == "atomic" else one.wavefronts
+            for one in trial.traces[0].accesses
+            if one.space == "shared"
+        }
+        if sum(passes.values()) <= most(**trial.sizes):
+            return None
+        worst = max(passes, key=passes.__getitem__)
+        return (
+            f"{sum(passes.values()):,} passes over shared memory, where {most(**trial.sizes):,} would do; {passes[worst]:,} "
+            f"of them in line {worst.line}, with {worst.lanes_per_request:.3g} lanes of a warp at a time; {advice}"
+        )
+
+    return Property(name, broken, "costs")
+
+
+def _not_given(trials: Sequence[Trial]) -> str | None:
+    for trial in trials:
+        y = trial.outputs["y"]
+        if y.isnan().any():
+            return (
+                f"{described('y', y.isnan(), 'is', 'are')} NaN: never written, or made of a shuffle from a lane that did not "
+                "take part. What such a shuffle gives is not defined; here it is NaN"
+            )
+    return None
+
+
+_GIVEN = Property(
+    "no sum is made of what no lane gave",
+    _not_given,
+    "writes",
+    hint="Which lane is read at apart = 1 by lane 1? Does it come to the shuffle, and does the mask name it?",
+)
+
+
+def _exercise(name: str, call: Callable[..., Call], cases: dict[str, dict], *of_its_own: Property) -> Exercise:
+    come = "All threads of the block have to come to a barrier, and to a shuffle all lanes that its mask names."
+    every = properties.stays_inside(), properties.finishes(hint=come)
+    return Exercise(name=name, language="cuda", call=call, cases=cases, properties=(*every, *of_its_own))
+
+
+def _ordered(hint: str) -> Property:
+    return properties.without(
+        "race", "uninitialised read", name="no race, and nothing read that nobody wrote", hint=hint
+    )
+
+
+EXERCISES = (
+    _exercise(
+        "smooth",
+        _smooth,
+        {"even": {"n": 256}, "odd": {"n": 1000}, "one": {"n": 1}},
+        _ordered(hint="Which 130 elements does the last line read, and which are written? Count both for thread 127."),
+        properties.right("even", name="y[i] is the mean of three"),
+        properties.right("odd", "one", name="also where a block hangs over the end"),
+        counters.fewest_sectors(
+            "load",
+            "x",
+            "even",
+            name="x is read about once",
+            advice="a neighbour's element is in shared memory",
+            times=1.5,
+        ),
+        counters.at_most(
+            "barriers", lambda n: -(-n // 128), name="one barrier a block", advice="what is missing is no barrier"
+        ),
+    ),
+    _exercise(
+        "row_total",
+        _row_total,
+        {
+            "power of two": {"M": 3, "T": 128},
+            "three warps": {"M": 4, "T": 96},
+            "prime": {"M": 3, "T": 97},
+            "one": {"M": 2, "T": 1},
+        },
+        _ordered(hint="Within a step, nobody may read what another one writes."),
+        properties.right("power of two", name="y[m] is the sum of row m"),
+        properties.right(
+            "three warps",
+            "prime",
+            "one",
+            name="for a block of any size",
+            hint="Follow a block of 6 with pencil and paper: who adds which element, at half = 3, and then?",
+        ),
+        _shared_passes(
+            lambda M, T: M * T // 2,
+            "three warps",
+            name="the threads share the additions",
+            advice="let half of the values be added to the other half in each step",
+        ),
+        counters.at_most(
+            "barriers",
+            lambda M, T: M * (2 + (T - 1).bit_length()),
+            name="one barrier a step",
+            advice="it is enough that all meet once before the next step",
+        ),
+    ),
+    _exercise(
+        "histogram",
+        _histogram,
+        {"many": {"n": 4096}, "odd": {"n": 333}, "few": {"n": 5}},
+        properties.without(
+            "race",
+            name="no race",
+            hint="Clearing, counting and copying out are three phases. What stands between two of them?",
+        ),
+        properties.without(
+            "uninitialised read",
+            name="no bin is counted in before it was cleared",
+            hint="How many threads has the block, and how many bins?",
+        ),
+        properties.right("many", name="counts[block, b] is how often b was met"),
+        properties.right("odd", "few", name="also for a few numbers"),
+        counters.at_most(
+            "shared_store_wavefronts",
+            lambda n: 3 * 16,
+            name="the threads share the clearing",
+            advice="a warp writes 32 neighbouring bins at once",
+        ),
+        counters.at_most(
+            "barriers", lambda n: 3 * 2, name="two barriers a block", advice="three phases have two borders"
+        ),
+    ),
+    _exercise(
+        "distances",
+        _distances,
+        {"one tile": {"n": 64}, "tiles": {"n": 256}, "odd": {"n": 200}, "few": {"n": 7}},
+        _ordered(hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"),
+        properties.right("one tile", "tiles", name="y[i] is the sum of the distances to all points"),
+        properties.right("odd", "few", name="also where the last tile is not full"),
+        counters.at_most(
+            "global_load_requests",
+            lambda n: 4 * _blocks(n) * (_blocks(n) + 1),
+            name="x still comes by way of the tile",
+            advice="each element is needed by 64 threads: one of them reads it for all",
+        ),
+        counters.at_most(
+            "barriers",
+            lambda n: 2 * _blocks(n) ** 2,
+            name="at most two barriers a tile",
+            advice="within a tile the threads only read: no one need wait",
+        ),
+    ),
+    _exercise(
+        "running_sum",
+        _running_sum,
+        {"even": {"n": 256}, "odd": {"n": 200}, "few": {"n": 5}},
+        _ordered(hint="Each block has its own stretches of y."),
+        _GIVEN,
+        properties.right("even", name="y[i] is the sum of its stretch, from the first element to i"),
+        properties.right("odd", "few", name="also where a stretch is not full"),
+        counters.at_most(
+            "shared_store_wavefronts",
+            lambda n: 0,
+            name="the sums still go by shuffles",
+            advice="within a warp, registers can be passed on directly",
+        ),
+        counters.at_most(
+            "global_load_requests",
+            lambda n: -(-n // 32),
+            name="x is read once",
+            advice="each lane has its element in a register",
+        ),
+    ),
+    _exercise(
+        "first_largest",
+        _first_largest,
+        {
+            "all different": {"M": 3, "N": 304, "values": 1 << 24},
+            "ties": {"M": 4, "N": 333, "values": 10},
+            "all alike": {"M": 2, "N": 128, "values": 1},
+            "one": {"M": 2, "N": 1, "values": 10},
+        },
+        _ordered(hint="Two threads find the same largest value at different places. What does each do with `first`?"),
+        properties.right("all different", name="where[m] is the place of the largest value of row m"),
+        properties.right("ties", "all alike", "one", name="of equal values, the first"),
+        counters.at_most(
+            "global_load_requests",
+            lambda M, N, values: 2 * M * -(-N // 32),
+            name="the threads share the row",
+            advice="32 lanes that read neighbours are one request",
+        ),
+        counters.at_most(
+            "barriers",
+            lambda M, N, values: 3 * M,
+            name="at most three barriers a row",
+            advice="what decides between threads without order is no barrier",
+        ),
+    ),
+)

@@ -1,0 +1,161 @@
+"""Bytes of an image to floats, rows that are longer in memory than the image is wide, one thread a pixel and any grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from kernels.grading import counters, lookalikes, properties
+from kernels.grading.differences import described
+from kernels.grading.exercise import Call, Exercise, Property, Trial
+
+
+def _call(
+    random: torch.Generator,
+    H: int,
+    W: int,
+    x_stride: int,
+    y_stride: int,
+    block: tuple[int, int],
+    grid: tuple[int, int] | None = None,
+) -> Call:
+    x = torch.randint(0, 256, (H, x_stride), dtype=torch.uint8, generator=random)
+    mean, std = (np.float32(of + 0.2 * torch.rand((), generator=random).item()) for of in (0.4, 0.2))
+    args = {"y": torch.empty(H, y_stride), "x": x, "mean": mean, "std": std}
+    args |= {"H": H, "W": W, "x_stride": x_stride, "y_stride": y_stride}
+    return Call(
+        args,
+        expected={"y": _padded((x[:, :W].double() / 255 - float(mean)) / float(std), y_stride)},
+        baseline={"y": _padded((x[:, :W].float() / 255 - float(mean)) / float(std), y_stride)},
+        grid=grid or (max(1, -(-W // block[0])), max(1, -(-H // block[1]))),
+        block=block,
+    )
+
+
+def _padded(y: torch.Tensor, y_stride: int) -> torch.Tensor:
+    return torch.nn.functional.pad(y, (0, y_stride - y.shape[1]), value=float("nan"))
+
+
+def _of_pixels(whole: Property) -> Property:
+    """The property, judged of the image alone, without the padding."""
+
+    def cut(trial: Trial) -> Trial:
+        call, W = trial.call, trial.sizes["W"]
+        expected, baseline = ({"y": of["y"][:, :W]} for of in (call.expected, call.baseline))
+        outputs = {name: y[:, :W] for name, y in trial.outputs.items()}
+        return replace(trial, outputs=outputs, call=replace(call, expected=expected, baseline=baseline))
+
+    return replace(whole, broken=lambda trials: whole.broken([cut(trial) for trial in trials]))
+
+
+def _padding_is_left(hint: str) -> Property:
+    """The elements of y between the rows are the NaN that they were."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in (one for one in trials if one.outputs):
+            changed = trial.call.expected["y"].isnan() & ~trial.outputs["y"].isnan()
+            if changed.any():
+                lines = {f"{one.line}" for trace in trial.traces for one in trace.accesses if one.kind == "store"}
+                many = "s" if len(lines) > 1 else ""
+                found = described("y", changed, "is", "are")
+                return f"line{many} {', '.join(sorted(lines))}: {found} padding and should stay as they were"
+        return None
+
+    return Property("the padding of y is left alone", broken, "writes", hint)
+
+
+def _each_once() -> Property:
+    """No more elements of y are stored than there are pixels."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in trials:
+            stores = [one for trace in trial.traces for one in trace.accesses if one.kind == "store"]
+            stored, pixels = sum(one.bytes for one in stores) // 4, trial.sizes["H"] * trial.sizes["W"]
+            if stored > pixels:
+                launch = f"grid = {trial.call.grid}, block = {trial.call.block}"
+                return (
+                    f"{stored:,} numbers were stored for {pixels:,} pixels: some have several threads\n(with {launch})"
+                )
+        return None
+
+    hint = "Values are right when two threads do the same. Which pixels does the first thread of block (1, 0) take?"
+    return Property("no pixel is computed twice", broken, "costs", hint)
+
+
+def _whole_numbers(x: torch.Tensor, mean: float, std: float, W: int, **_: object) -> dict:
+    return {"y": ((x[:, :W] // 255).double() - float(mean)) / float(std)}
+
+
+def _exercise(name: str, cases: dict, others: str, missed: str, *more: Property) -> Exercise:
+    first, *rest = cases
+    right = {
+        "likes": {
+            "a quotient of whole numbers, which has no fraction: 254 / 255 is 0. Divide by 255.0f": _whole_numbers
+        }
+    }
+    return Exercise(
+        name=name,
+        language="cuda",
+        call=_call,
+        cases=cases,
+        properties=(
+            properties.stays_inside(hint="Which i and j have a pixel? Each index needs its own guard."),
+            properties.finishes(),
+            properties.without(
+                "race",
+                name="no race",
+                hint="What lies one column beyond the last? If the guard lets it pass, two threads meet in the next row.",
+            ),
+            _padding_is_left("A row of y has y_stride elements, and W of them are the image's: compare j with W."),
+            _of_pixels(properties.written("every pixel is written", hint=missed)),
+            _of_pixels(
+                lookalikes.right(
+                    "y",
+                    cases=(first,),
+                    name="y is (x / 255 − mean) / std",
+                    hint="Where does row i begin, in x and in y? They have strides of their own.",
+                    **right,
+                )
+            ),
+            _of_pixels(lookalikes.right("y", cases=rest, name=others, **right)),
+            _each_once(),
+            *more,
+        ),
+    )
+
+
+EXERCISES = (
+    _exercise(
+        "normalise",
+        {
+            "even": {"H": 16, "W": 64, "x_stride": 80, "y_stride": 72, "block": (32, 4)},
+            "odd": {"H": 5, "W": 37, "x_stride": 48, "y_stride": 40, "block": (32, 4)},
+            "one": {"H": 1, "W": 1, "x_stride": 3, "y_stride": 2, "block": (8, 2)},
+            "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2)},
+        },
+        "also for an image that the blocks do not divide",
+        "Columns are counted by x, rows by y. What is the column of a thread in block blockIdx.x?",
+    ),
+    _exercise(
+        "normalise_loop",
+        {
+            "even": {"H": 16, "W": 64, "x_stride": 80, "y_stride": 72, "block": (32, 4), "grid": (1, 2)},
+            "odd": {"H": 9, "W": 37, "x_stride": 48, "y_stride": 40, "block": (8, 2), "grid": (2, 1)},
+            "alone": {"H": 3, "W": 5, "x_stride": 6, "y_stride": 7, "block": (1, 1), "grid": (1, 1)},
+            "spare": {"H": 2, "W": 3, "x_stride": 4, "y_stride": 4, "block": (4, 4), "grid": (3, 2)},
+            "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2), "grid": (1, 1)},
+        },
+        "also for other images and grids",
+        "A thread's next pixel lies a whole grid further: how many threads has the grid in x? And in y?",
+        counters.at_most(
+            "global_store_requests",
+            lambda H, W, **_: 4 * H * W // 32,
+            "even",
+            name="the threads share the work",
+            advice="let every thread of a warp have pixels of its own",
+        ),
+    ),
+)

@@ -1,0 +1,225 @@
+"""The backward of layer norm: dx by sums along rows, dweight and dbias by each program's partial sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+import triton
+
+from kernels.grading import launches, lookalikes, properties
+from kernels.grading.exercise import Call, Exercise
+
+Gradients = dict[str, torch.Tensor]
+
+
+class _Parts(NamedTuple):
+    """What the gradients are made of: M×N, and one a row (M×1)."""
+
+    dy: torch.Tensor
+    x: torch.Tensor
+    centred: torch.Tensor
+    rstd: torch.Tensor
+    n: torch.Tensor
+    g: torch.Tensor
+    mean_g: torch.Tensor
+    mean_gn: torch.Tensor
+
+
+def _parts(dy, x, weight, eps: float, off: float = 0.0, spare: bool = False, outside: bool = False) -> _Parts:
+    """off: of every mean, in parts of it. spare: with lanes beyond the row, which hold -mean, in the variance.
+    outside: eps is added to the root."""
+    N = x.shape[-1]
+    mean = x.mean(-1, keepdim=True) * (1 + off)
+    centred = x - mean
+    variance = centred.square().mean(-1, keepdim=True)
+    if spare:
+        variance = variance + (triton.next_power_of_2(N) - N) / N * mean.square()
+    rstd = 1 / (variance.sqrt() + eps if outside else (variance + eps).sqrt())
+    n, g = centred * rstd, dy * weight
+    return _Parts(dy, x, centred, rstd, n, g, g.mean(-1, keepdim=True), (g * n).mean(-1, keepdim=True))
+
+
+def _gradients(of: _Parts) -> Gradients:
+    dx = of.rstd * (of.g - of.mean_g - of.n * of.mean_gn)
+    return {"dx": dx, "dweight": (of.dy * of.n).sum(0), "dbias": of.dy.sum(0)}
+
+
+def _call(
+    random: torch.Generator, M: int, N: int, eps: float = 1e-5, mean: float = 3.0, dtype: str = "float32"
+) -> Call:
+    to = getattr(torch, dtype)
+    dy, x = torch.randn(2, M, N, generator=random)
+    weight = 1 + 0.5 * torch.randn(N, generator=random)
+    dy, x, weight = dy.to(to), (x + mean).to(to), weight.to(to)
+    exact = dy.double(), x.double(), weight.double(), eps
+    # What the order of a sum costs: a mean a few roundings off, felt where it is large, and a dbias added up row by row.
+    baseline = _gradients(_parts(*exact, off=32 * torch.finfo(torch.float32).eps)) | {"dbias": sum(dy.float())}
+    return Call(
+        {"dy": dy, "x": x, "weight": weight, "eps": eps},
+        expected=_gradients(_parts(*exact)),
+        baseline={name: one.to(to) for name, one in baseline.items()},
+    )
+
+
+def _like(name: str, values: Callable[[_Parts], torch.Tensor], **mistaken: bool) -> Callable[..., Gradients]:
+    """A gradient by a wrong formula."""
+    return lambda **args: {name: values(_parts(**args, **mistaken))}
+
+
+def _everywhere(**mistaken: bool) -> Callable[..., Gradients]:
+    return lambda **args: _gradients(_parts(**args, **mistaken))
+
+
+_ANY = {
+    "the formula without eps": lambda eps, **args: _gradients(_parts(**args, eps=0.0)),
+    "eps added to the root, not to the variance": _everywhere(outside=True),
+    "the formula without weight": lambda weight, **args: _gradients(_parts(**args, weight=torch.ones_like(weight))),
+}
+_DWEIGHT = {
+    "dy · x, summed: x is not normalised": _like("dweight", lambda of: (of.dy * of.x).sum(0)),
+    "dy · (x - mean), summed: without rstd": _like("dweight", lambda of: (of.dy * of.centred).sum(0)),
+    "g · n, summed: dy already has its weight": _like("dweight", lambda of: (of.g * of.n).sum(0)),
+}
+_DBIAS = {
+    "g, summed: dbias knows nothing of weight": _like("dbias", lambda of: of.g.sum(0)),
+    "dy · n, summed, which is dweight": _like("dbias", lambda of: (of.dy * of.n).sum(0)),
+}
+_DX = {
+    "the formula without rstd": _like("dx", lambda of: of.g - of.mean_g - of.n * of.mean_gn),
+    "the formula without the mean of g": _like("dx", lambda of: of.rstd * (of.g - of.n * of.mean_gn)),
+    "the formula without the mean of g · n": _like("dx", lambda of: of.rstd * (of.g - of.mean_g)),
+    "the formula with the mean of g · n, not multiplied by n": _like(
+        "dx", lambda of: of.rstd * (of.g - of.mean_g - of.mean_gn)
+    ),
+    "the formula with sums in place of means": _like(
+        "dx", lambda of: of.rstd * (of.g - of.x.shape[-1] * (of.mean_g + of.n * of.mean_gn))
+    ),
+}
+_SPARE = {
+    "lanes beyond the row in the variance: after x - mean they hold -mean, not 0": _everywhere(spare=True),
+}
+
+
+_ROWS = "Program p takes rows p, p + programs, p + 2 · programs and so on, as long as they are below M."
+
+EXERCISES = (
+    Exercise(
+        name="layer_norm_backward",
+        language="triton",
+        call=_call,
+        cases={
+            "even": {"M": 48, "N": 128, "eps": 0.1, "mean": 0.5},
+            "rows": {"M": 11, "N": 64},
+            "few": {"M": 3, "N": 64},
+            "mean": {"M": 8, "N": 128, "mean": 1000.0},
+            "lanes": {"M": 16, "N": 100},
+            "narrow": {"M": 16, "N": 7},
+            "wide": {"M": 8, "N": 1500},
+            "float16": {"M": 16, "N": 96, "dtype": "float16"},
+            "bfloat16": {"M": 16, "N": 96, "dtype": "bfloat16"},
+        },
+        properties=(
+            properties.stays_inside(
+                hint="A row has N elements and BLOCK_N lanes, and the last rows of some programs may not be there."
+            ),
+            properties.finishes(),
+            lookalikes.right(
+                "dbias",
+                cases=["even"],
+                first=True,
+                name="dbias is the sum of dy over all rows",
+                likes=_DBIAS,
+                hint="Add a row of dy in every turn. Each of the programs stores its sums in a row of its own, at program * N "
+                "+ columns: the sum over programs is NaN as long as one of them was never written.",
+            ),
+            lookalikes.right(
+                "dweight",
+                cases=["even"],
+                first=True,
+                name="dweight is the sum of dy · n over all rows",
+                likes=_DWEIGHT | _ANY,
+                hint="n is the normalised row: (x - mean) · rstd, with rstd = 1 / √(variance + eps).",
+            ),
+            lookalikes.right(
+                "dx",
+                cases=["even"],
+                first=True,
+                name="dx is rstd · (g - mean of g - n · mean of g · n)",
+                likes=_DX | _ANY,
+                hint="Three terms in the bracket. Both means are taken over the row, of g = dy · weight and of g · n.",
+            ),
+            replace(
+                launches.written("rows", name="every row is done, whatever number the programs share", hint=_ROWS),
+                stage="right",
+            ),
+            lookalikes.right(
+                "dbias",
+                "dweight",
+                "dx",
+                cases=["rows", "few"],
+                name="any number of rows, also fewer than programs",
+                likes={},
+                hint="A program without a row has sums, too: zeros. Somebody adds them up.",
+            ),
+            lookalikes.right(
+                "dbias",
+                "dweight",
+                "dx",
+                cases=["mean"],
+                name="stable where a row's mean is large",
+                likes={},
+                hint="The variance is the mean of the squares of x - mean. The mean of the squares less the square of the mean "
+                "is a small difference of large numbers.",
+            ),
+            lookalikes.right(
+                "dbias",
+                "dweight",
+                "dx",
+                cases=["lanes"],
+                name="lanes beyond the row stay out of its sums",
+                likes=_SPARE,
+                hint="other=0.0 says what spare lanes hold when they are loaded. And after the mean was subtracted?",
+            ),
+            lookalikes.right(
+                "dbias", "dweight", "dx", cases=["narrow", "wide"], name="narrow rows and wide ones", likes=_SPARE
+            ),
+            lookalikes.right(
+                "dbias",
+                "dweight",
+                "dx",
+                cases=["float16", "bfloat16"],
+                name="also in float16 and bfloat16",
+                likes={},
+                hint="Convert to float32 what is loaded; the gradients have the dtype of x in the end.",
+            ),
+            launches.no_atomics(
+                name="no atomic additions: the same bits every time",
+                hint="A program has a row of its own in dweight_ptr and in dbias_ptr.",
+            ),
+            launches.read_once(
+                "dy",
+                "x",
+                cases=["even"],
+                name="dy and x are read once",
+                advice="both kinds of sums can be taken while a row is in registers",
+            ),
+            launches.written_once(
+                "dx", cases=["even"], name="dx is written once", advice="compute in variables, and store the result"
+            ),
+            launches.partial_sums_once(
+                "even",
+                name="each program writes its partial sums once",
+                hint="Keep both sums in variables, and store them when the loop has ended.",
+            ),
+            launches.little_beside(
+                "even",
+                name="PyTorch adds up no more than the partial sums",
+                hint="The kernel has dy in registers already.",
+            ),
+        ),
+        prelude="import torch, triton, triton.language as tl",
+    ),
+)

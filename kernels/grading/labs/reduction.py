@@ -1,0 +1,110 @@
+"""The largest value of each row and its place, by one block: shuffles within a warp, shared memory between warps."""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.grading import counters, properties
+from kernels.grading.exercise import Call, Exercise
+
+_THREADS, _WARPS = 256, 8
+
+
+def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call:
+    x = torch.randn(M, N, generator=random)
+    if kind == "normal":  # the largest is in another warp in each of eight rows, at any lane and step
+        places = torch.arange(M) % _WARPS * 32 + torch.randint(32, (M,), generator=random)
+        places += torch.randint(N // _THREADS, (M,), generator=random) * _THREADS
+        x[torch.arange(M), places] = 5 + x.max(1).values
+    if kind == "positive":
+        x = x.abs()
+    if kind == "negative":
+        x = -10 - x.abs()
+    if kind == "ties":
+        x = torch.randint(0, 3, (M, N), generator=random).float()
+    value, index = x.max(1).values, (x == x.max(1, keepdim=True).values).int().argmax(1).int()
+    return Call(
+        {"value": torch.empty(M), "index": torch.empty(M, dtype=torch.int32), "x": x, "N": N},
+        expected={"value": value, "index": index},
+        grid=(M,),
+        block=(_THREADS,),
+    )
+
+
+EXERCISES = (
+    Exercise(
+        name="row_argmax",
+        language="cuda",
+        call=_call,
+        cases={
+            "even": {"M": 16, "N": 1024},
+            "odd": {"M": 3, "N": 777, "kind": "positive"},
+            "short": {"M": 5, "N": 7, "kind": "positive"},
+            "negative": {"M": 2, "N": 300, "kind": "negative"},
+            "ties": {"M": 3, "N": 1000, "kind": "ties"},
+        },
+        properties=(
+            properties.stays_inside(
+                hint="A thread takes elements threadIdx.x, threadIdx.x + blockDim.x and so on, below N."
+            ),
+            properties.finishes(
+                hint="Every lane that a shuffle's mask names has to come to it, and every thread of the block to the barrier."
+            ),
+            properties.without(
+                "race",
+                "uninitialised read",
+                name="no race, and nothing read that nobody wrote",
+                hint="One warp reads what the others wrote. What has to stand between?",
+            ),
+            properties.written("every row has its result", hint="One thread of each block writes value and index."),
+            properties.right(
+                "even",
+                name="value and index are those of the largest element",
+                exact=True,
+                hint="A value and its index belong together: they are taken over together, in each of the three steps.",
+            ),
+            properties.right(
+                "odd",
+                "short",
+                name="also for rows that the block does not divide",
+                exact=True,
+                hint="A thread without an element takes part all the same. What must it hold, so that it never wins?",
+            ),
+            properties.right(
+                "negative",
+                name="also where all values are negative",
+                exact=True,
+                hint="What is smaller than every number?",
+            ),
+            properties.right(
+                "ties",
+                name="of equal values, the first",
+                exact=True,
+                hint="Lanes meet in no order of places. Compare the indices, too, when the values are equal.",
+            ),
+            counters.fewest_sectors(
+                "load",
+                "x",
+                "even",
+                name="x is read in the fewest sectors",
+                times=1.1,  # so that the best element may be read once more
+                advice="in one step, neighbouring threads should read neighbouring elements, and each element is read once",
+            ),
+            counters.at_most(
+                "shared_store_wavefronts",
+                lambda M, **_: 2 * M * _WARPS,
+                "even",
+                name="only one lane of a warp writes to shared memory",
+                advice="within a warp, pass values and indices by shuffles",
+            ),
+            counters.at_most(
+                "barriers",
+                lambda M, **_: 2 * M,
+                name="at most two barriers a row",
+                advice="the lanes of a warp need none among themselves",
+            ),
+        ),
+        bench={"M": 16384, "N": 4096},
+        peer=lambda x, **_: [one.to(kind) for one, kind in zip(x.max(1), (torch.float32, torch.int32), strict=True)],
+    ),
+)

@@ -1,0 +1,83 @@
+"""A square matrix transposed in place: two tiles change places through shared memory, and nobody reads what is overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from kernels.grading import counters, properties
+from kernels.grading.exercise import Call, Exercise, Property, Trial
+
+_TILE, _ROWS = 32, 8  # the launch: a block of 32 × 8 threads for each tile of 32 × 32 elements
+
+
+def _call(random: torch.Generator, N: int) -> Call:
+    x = torch.randn(N, N, generator=random)
+    tiles = -(-N // _TILE)
+    return Call(
+        {"x": x, "N": N}, expected={"x": x.T.contiguous()}, updated=("x",), grid=(tiles, tiles), block=(_TILE, _ROWS)
+    )
+
+
+def _unchanged(trials: Sequence[Trial]) -> str | None:
+    same = all(torch.equal(trial.outputs["x"], trial.call.args["x"]) for trial in trials)
+    return "x is as it was: no element was moved" if same else None
+
+
+EXERCISES = (
+    Exercise(
+        name="transpose_in_place",
+        language="cuda",
+        call=_call,
+        cases={"even": {"N": 96}, "odd": {"N": 70}, "small": {"N": 5}},
+        properties=(
+            properties.stays_inside(
+                hint="The last tiles hang over the edge: guard every access with its own row and column."
+            ),
+            properties.finishes(
+                hint="All threads of a block have to come to a barrier, or none. Whole blocks may leave before it."
+            ),
+            properties.without(
+                "race",
+                name="no race",
+                hint="Between threads of one block a barrier helps. Between blocks nothing does: "
+                "a block may write only what it has read itself.",
+            ),
+            Property("x is changed", _unchanged, "writes"),
+            properties.right(
+                "even",
+                name="x becomes its transpose",
+                exact=True,
+                hint="Which two tiles change places? And which of them is the one at the diagonal?",
+            ),
+            properties.without(
+                "uninitialised read",
+                stage="right",
+                name="no element of a tile is read that was never written",
+                hint="The element at row r and column c of x goes to row c and column r. The same condition holds for both.",
+            ),
+            properties.right("odd", "small", name="also for sizes that the tile does not divide", exact=True),
+            counters.fewest_sectors(
+                "load",
+                "x",
+                "even",
+                name="x is read once, in the fewest sectors",
+                advice="neighbouring threads (threadIdx.x) should read neighbours of a row, and each tile once",
+            ),
+            counters.fewest_sectors(
+                "store",
+                "x",
+                "even",
+                name="x is written once, in the fewest sectors",
+                advice="neighbouring threads (threadIdx.x) should write neighbours of a row, and each tile once",
+            ),
+            counters.no_bank_conflicts(
+                "even",
+                name="no two lanes meet in a bank",
+                advice="its lanes name different words of one bank",
+                hint="In which banks do the elements of a column lie? Padding or a swizzle parts them.",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,128 @@
+"""Properties about what a submission launches: Triton kernels, and PyTorch's operators beside them.
+
+A kernel's parameter that takes the tensor `x` is called `x_ptr`, as the lab's signature says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from kernels.grading import properties
+from kernels.grading.exercise import Property, Trial
+from kernels.lens import Access
+from kernels.lens.result import SECTOR_BYTES
+
+
+def written(*cases: str, name: str, hint: str = "") -> Property:
+    """Every element of every output was written, in some cases: those in which a NaN can have no other cause."""
+    every = properties.written(name, hint)
+    return replace(every, broken=lambda trials: every.broken([one for one in trials if one.case in cases]))
+
+
+def one_launch(name: str = "it is one launch", hint: str = "") -> Property:
+    """One kernel does it all, and PyTorch does no more than allocate."""
+
+    def broken(trial: Trial) -> str | None:
+        kernels = [trace.kernel for trace in trial.traces]
+        operators = [one.name for one in trial.facts["operators"]]
+        launched = len(kernels) + len(operators)
+        if launched == 1 and kernels:
+            return None
+        by = [f"{', '.join(kernels)} of yours"] * bool(kernels) + [f"{', '.join(operators)} of PyTorch"] * bool(
+            operators
+        )
+        return f"{launched} launches, where 1 would do: {' and '.join(by)}"
+
+    return _of_traced(name, (), broken, hint)
+
+
+def no_atomics(name: str, hint: str = "") -> Property:
+    """No program adds to what others add to."""
+
+    def broken(trial: Trial) -> str | None:
+        found = [one for one in _accesses(trial) if one.kind == "atomic"]
+        return f"line {found[0].line} updates {', '.join(found[0].names)} by atomic operations" if found else None
+
+    return _of_traced(name, (), broken, hint)
+
+
+def read_once(*tensors: str, cases: Sequence[str], name: str, advice: str, hint: str = "") -> Property:
+    """The bytes of these arguments are loaded once, in the fewest sectors. In the cases, each is whole sectors."""
+    return _once("load", tensors, cases, name, advice, hint)
+
+
+def written_once(*tensors: str, cases: Sequence[str], name: str, advice: str, hint: str = "") -> Property:
+    """The bytes of these outputs are stored once, in the fewest sectors. In the cases, each is whole sectors."""
+    return _once("store", tensors, cases, name, advice, hint)
+
+
+def partial_sums_once(*cases: str, name: str, hint: str = "") -> Property:
+    """Of every array but dx, a program stores no more than one row of N elements."""
+
+    def broken(trial: Trial) -> str | None:
+        for trace in trial.traces:
+            most = trace.blocks * trial.sizes["N"]
+            for one in trace.accesses:
+                if one.kind == "store" and "dx_ptr" not in one.names and one.lanes > most:
+                    return (
+                        f"line {one.line} stores {one.lanes:,} sums to {', '.join(one.names)}, where a row for each of "
+                        f"{trace.blocks} programs would do, {most:,} in all"
+                    )
+        return None
+
+    return _of_traced(name, cases, broken, hint)
+
+
+def little_beside(*cases: str, name: str, hint: str = "") -> Property:
+    """PyTorch's operators move fewer bytes than x has."""
+
+    def broken(trial: Trial) -> str | None:
+        operators, whole = trial.facts["operators"], trial.call.args["x"].nbytes
+        moved = sum(one.read + one.written for one in operators)
+        if moved < whole:
+            return None
+        names = ", ".join(one.name for one in operators)
+        return (
+            f"beside your kernel, PyTorch moves {moved:,} bytes ({names}), and x has {whole:,}; what is left for it to add "
+            "up are the partial sums of a few programs"
+        )
+
+    return _of_traced(name, cases, broken, hint)
+
+
+def _once(kind: str, tensors: Sequence[str], cases: Sequence[str], name: str, advice: str, hint: str) -> Property:
+    verb = {"load": "reads", "store": "writes"}[kind]
+
+    def broken(trial: Trial) -> str | None:
+        for tensor in tensors:
+            here = [one for one in _accesses(trial) if one.kind == kind and f"{tensor}_ptr" in one.names]
+            whole = (trial.call.args.get(tensor) if kind == "load" else trial.outputs[tensor]).nbytes
+            if not here:
+                return f"no line {verb} {tensor}_ptr: keep the names of the kernel's parameters"
+            lines = ", ".join(str(line) for line in sorted({one.line for one in here}))
+            who = f"line {lines} {verb}" if "," not in lines else f"lines {lines} {verb.rstrip('s')}"
+            if (asked := sum(one.bytes for one in here)) > whole:
+                return f"{who} {tensor}: {asked:,} bytes in all, where {whole:,} would do; {advice}"
+            if (moved := SECTOR_BYTES * sum(one.sectors for one in here)) > whole:
+                return (
+                    f"{who} {tensor}: sectors of {moved:,} bytes in all, for {whole:,}; "
+                    "the lanes of a program should touch neighbouring elements of a row"
+                )
+        return None
+
+    return _of_traced(name, cases, broken, hint)
+
+
+def _accesses(trial: Trial) -> list[Access]:
+    return [one for trace in trial.traces for one in trace.accesses]
+
+
+def _of_traced(name: str, cases: Sequence[str], broken: Callable[[Trial], str | None], hint: str) -> Property:
+    """A property of the trials that were watched, of some cases; of all, if none is named."""
+
+    def of_trials(trials: Sequence[Trial]) -> str | None:
+        chosen = (one for one in trials if "operators" in one.facts and (not cases or one.case in cases))
+        return next((message for one in chosen if (message := broken(one))), None)
+
+    return Property(name, of_trials, "costs", hint)

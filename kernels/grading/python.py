@@ -1,0 +1,60 @@
+"""Runs submissions in Python: Triton kernels with their launchers, and PyTorch code.
+
+They run in a worker process, which is given the arguments of the calls and nothing of what is expected; what comes back are
+tensors and what was observed. All calls of a round run in one process, so a text that keeps what it computed before is given
+other values of the same shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+
+from kernels import worker
+from kernels.grading import in_worker
+from kernels.grading.exercise import Exercise, Trial
+from kernels.grading.manners import unmannerly
+from kernels.grading.observers import called, launches
+
+
+def compile_error(exercise: Exercise, text: str) -> str | None:
+    """What is wrong with a text that may not be run, cannot be loaded or lacks the function; else None. A worker loads it."""
+    source = exercise.source(text)
+    try:
+        return unmannerly(source) or worker.run(
+            in_worker.load_error, exercise.name, source, seconds=exercise.seconds, device="cpu"
+        )
+    except worker.WorkerError as error:
+        return f"{exercise.name}: while the text was loaded, {error}"
+
+
+def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> list[Trial]:
+    """Every call, one after another in one process; Triton in its interpreter, and on a GPU where there is one."""
+    observe = exercise.observe or {"triton": launches, "torch": called}[exercise.language]
+    done = _run(exercise, text, trials, observe, "cpu")
+    if exercise.language == "triton" and torch.cuda.is_available() and not any(trial.error for trial in done):
+        done += _run(exercise, text, [replace(trial, on_gpu=True) for trial in trials], called, "cuda")
+    return done
+
+
+def _run(exercise: Exercise, text: str, trials: Sequence[Trial], observe: Callable, device: str) -> list[Trial]:
+    given = [
+        {name: arg.to(device) if isinstance(arg, torch.Tensor) else arg for name, arg in trial.call.args.items()}
+        for trial in trials
+    ]
+    asked = (exercise.name, exercise.source(text), given, observe)
+    try:
+        found = worker.run(in_worker.run, *asked, seconds=exercise.seconds, device=device)
+    except worker.WorkerError as error:
+        return [replace(trial, error=str(error)) for trial in trials]
+    return [_done(trial, *one) for trial, one in zip(trials, found, strict=True)]
+
+
+def _done(trial: Trial, results: list | None, facts: dict, error: str | None) -> Trial:
+    names = list(trial.call.expected)
+    if error is None and len(results) != len(names):
+        error = f"it returned {len(results)} tensors, expected {len(names)}: {', '.join(names)}"
+    outputs = {} if error else {name: result.cpu() for name, result in zip(names, results, strict=True)}
+    return replace(trial, outputs=outputs, error=error, traces=facts.pop("traces", ()), facts=facts)

@@ -1,0 +1,92 @@
+"""What the judge found, for a notebook, a terminal and another process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+from rich.console import Group
+from rich.text import Text
+
+_MARKS = {"held": ("✓", "#2e8b57"), "broken": ("✗", "#d0342c"), "waits": ("–", "inherit")}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """On one property. message: what is wrong. "waits": it is judged when properties of earlier stages hold."""
+
+    property: str
+    state: Literal["held", "broken", "waits"]
+    message: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """On one submission. refused: why it could not be tried, such as the compiler's words. printed: what it wrote."""
+
+    exercise: str
+    verdicts: tuple[Verdict, ...] = ()
+    refused: str = ""
+    printed: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.refused and bool(self.verdicts) and all(one.state == "held" for one in self.verdicts)
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The names of the properties that do not hold."""
+        return tuple(one.property for one in self.verdicts if one.state == "broken")
+
+    @property
+    def summary(self) -> str:
+        if self.refused:
+            return f"{self.exercise}: not tried yet"
+        held = sum(one.state == "held" for one in self.verdicts)
+        return f"{self.exercise}: " + ("solved" if self.passed else f"{held} of {len(self.verdicts)} hold")
+
+    def __repr__(self) -> str:
+        lines = [self.summary, *self.refused.splitlines()]
+        for one in self.verdicts:
+            waits = f" ({one.message})" if one.state == "waits" and one.message else ""
+            lines.append(f"{_MARKS[one.state][0]} {one.property}{waits}")
+            lines += [f"    {line}" for line in one.message.splitlines() if not waits]
+            lines += [f"    hint: {one.hint}"] if one.hint else []
+        lines += ["it printed:", *self.printed.splitlines()] if self.printed else []
+        return "\n".join(lines)
+
+    def __rich__(self) -> Group:
+        styles = {"✓": "green", "✗": "bold red", "–": "dim"}
+        return Group(*(Text(line, style=styles.get(line[:1], "")) for line in repr(self).splitlines()))
+
+    def _repr_html_(self) -> str:
+        """With the styles at their elements: of a notebook that is not trusted yet, JupyterLab drops any others."""
+        parts = [f"<div><b>{escape(self.summary)}</b></div>"]
+        if self.refused:
+            parts.append(f'<pre style="white-space:pre-wrap">{escape(self.refused)}</pre>')
+        for one in self.verdicts:
+            mark, colour = _MARKS[one.state]
+            name = escape(one.property)
+            waits = f" ({escape(one.message)})" if one.state == "waits" and one.message else ""
+            parts.append(
+                f'<div class="{one.state}" style="margin:3px 0 3px 1.4em;text-indent:-1.4em">'
+                f'<span style="color:{colour}" aria-label="{one.state}">{mark}</span> '
+                f"{f'<b>{name}</b>' if one.state == 'broken' else name}{waits}</div>"
+            )
+            if one.state == "broken":
+                hint = f"<details><summary>Hint</summary>{escape(one.hint)}</details>" if one.hint else ""
+                parts.append(f'<div style="margin:0 0 6px 1.4em">{_lines(one.message)}{hint}</div>')
+        if self.printed:
+            parts.append(f'<div>It printed:</div><pre style="white-space:pre-wrap">{escape(self.printed)}</pre>')
+        return f'<div class="report">{"".join(parts)}</div>'
+
+    @classmethod
+    def from_dict(cls, data: dict) -> Report:
+        """From what `dataclasses.asdict` made of one, after JSON."""
+        return cls(**{**data, "verdicts": tuple(Verdict(**one) for one in data["verdicts"])})
+
+
+def _lines(text: str) -> str:
+    return "<br>".join(map(escape, text.splitlines()))

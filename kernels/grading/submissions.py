@@ -1,0 +1,104 @@
+"""Submissions: the text of a cell that begins with `%%cuda NAME`, `%%triton NAME` or `%%torch NAME`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from kernels.grading import judge, process, progress
+from kernels.grading.exercise import Language
+from kernels.grading.labs import exercise, labs
+from kernels.grading.report import Report
+from kernels.grading.speed import race
+from kernels.lens import Launches, Trace
+from kernels.measure.race import Race
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+LANGUAGES = get_args(Language)
+_HEAD = re.compile(rf"%%({'|'.join(LANGUAGES)})[ \t]+(\w+)[ \t]*\n")
+_submitted: dict[str, str] = {}
+
+
+def submit(language: str, name: str, text: str) -> Report:
+    """Take a text as the submission of an exercise and compile it. ValueError: there is no such exercise."""
+    wanted = exercise(name).language
+    if language != wanted:
+        raise ValueError(f"{name} is an exercise in %%{wanted}, got %%{language}")
+    _submitted[name] = text
+    return process.ask("compile", name, text)
+
+
+def check(name: str) -> Report:
+    """Check what was submitted last for an exercise: the text of its cell when that was run, not of what it is now.
+
+    Returns a report that shows itself: the properties that hold and those that do not, with what is wrong.
+    ValueError: there is no such exercise.
+    """
+    if name not in _submitted:
+        return Report(name, refused=_missing(name))
+    report = process.ask("grade", name, _submitted[name])
+    if progress.record(name, report.passed, Path.cwd()):
+        every = sum(map(len, labs().values()))
+        print(f"Exercises solved so far: {len(progress.solved())} of {every}.")
+    return report
+
+
+def trace(name: str, case: str | None = None) -> Trace | Launches:
+    """What the lens sees of what was submitted last for an exercise: line by line, on the values that `check` tries first.
+
+    case: of the exercise's cases; by default the first. ValueError: there is no such exercise or case, or nothing was
+    submitted. RuntimeError: the submission did not come to a launch.
+    """
+    asked = exercise(name)
+    case = case or next(iter(asked.cases))
+    if case not in asked.cases:
+        raise ValueError(f"case: got {case!r}, expected one of {', '.join(asked.cases)}")
+    if name not in _submitted:
+        raise ValueError(_missing(name))
+    return judge.trace(asked, _submitted[name], case)
+
+
+def speed(name: str) -> Race | str:
+    """What was submitted last for an exercise, timed on a GPU beside PyTorch's own way; or why there is no time.
+
+    ValueError: there is no such exercise.
+    """
+    return race(name, _submitted[name]) if name in _submitted else _missing(name)
+
+
+def _missing(name: str) -> str:
+    return f"Run the cell that begins with %%{exercise(name).language} {name} first, then this one again."
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """`%load_ext kernels.grading`: the cell magics, and a judge that gets ready meanwhile."""
+
+    def magic(language: str):
+        def take(line: str, cell: str) -> None:
+            from IPython.display import display
+
+            report = submit(language, line.strip(), cell)
+            if report.refused:
+                display(report)
+            else:
+                print(f"{report.exercise}: taken. Now check it.")
+
+        return take
+
+    for language in LANGUAGES:
+        shell.register_magic_function(magic(language), "cell", language)
+    process.start()
+
+
+def in_notebook(path: Path) -> dict[str, str]:
+    """The submissions in a notebook by name: where there are several, the last."""
+    found = {}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "code" and (head := _HEAD.match(text)):
+            found[head.group(2)] = text[head.end() :]
+    return found

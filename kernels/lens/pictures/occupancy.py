@@ -1,0 +1,60 @@
+"""Resident warps against what a kernel takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kernels.figures import LEVEL_COLORS, Picture
+
+if TYPE_CHECKING:
+    from kernels.lens.occupancy import Occupancy
+
+
+def curves(own: Occupancy) -> Picture:
+    """Three curves, each with the other two resources as the kernel has them, and the kernel's point on each."""
+    from plotly.subplots import make_subplots
+
+    from kernels.lens.occupancy import MOST_REGISTERS, MOST_SHARED_BYTES, MOST_THREADS, MOST_WARPS
+
+    swept = {
+        "threads": ("threads of a block", range(32, MOST_THREADS + 1, 32)),
+        "registers": ("registers of a thread", range(1, MOST_REGISTERS + 1)),
+        "shared_bytes": ("KiB of shared memory a block", range(0, MOST_SHARED_BYTES + 1, 512)),
+    }
+    figure = make_subplots(rows=3, cols=1, vertical_spacing=0.13)
+    for row, (name, (title, values)) in enumerate(swept.items(), start=1):
+        here = getattr(own, name)
+        values = sorted({*values, here})
+        points = [replace(own, **{name: value}) for value in values]
+        unit = 1024 if name == "shared_bytes" else 1
+        figure.add_scatter(
+            x=[value / unit for value in values],
+            y=[point.warps for point in points],
+            customdata=[[point.blocks, " and ".join(point.limited_by)] for point in points],
+            hovertemplate="%{x:,}: %{y} warps in %{customdata[0]} blocks, limited by %{customdata[1]}<extra></extra>",
+            line={"color": LEVEL_COLORS[4], "shape": "hv" if name != "threads" else "linear"},
+            mode="lines+markers" if name == "threads" else "lines",
+            marker={"size": 4},
+            row=row,
+            col=1,
+        )
+        figure.add_scatter(
+            x=[here / unit],
+            y=[own.warps],
+            mode="markers+text",
+            marker={"size": 12, "color": LEVEL_COLORS[5], "symbol": "diamond"},
+            text=[f"{own.warps} warps"],
+            textposition="top right",
+            hoverinfo="skip",
+            row=row,
+            col=1,
+        )
+        figure.update_xaxes(title=title, row=row, col=1)
+    figure.update_yaxes(range=[-3, MOST_WARPS + 14], dtick=16, title="resident warps")
+    figure.update_layout(showlegend=False, height=640)
+    return Picture(
+        figure,
+        f"Resident warps of a multiprocessor against the threads of a block, the registers of a thread "
+        f"and the shared memory of a block, in steps that fall as a block takes more; the kernel stands at {own}.",
+    )

@@ -1,0 +1,182 @@
+"""Counts the accesses of a Triton launch.
+
+Every access of the interpreter goes through four functions of its builder. Here they count, and let through only the lanes
+that are inside of the arguments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import triton
+from triton.runtime import interpreter
+
+from kernels.lens.finding import Finding
+from kernels.lens.findings import address, beyond
+from kernels.lens.result import SECTOR_BYTES, Access
+from kernels.lens.triton_memory import Memory, Region
+
+_VERBS = {"load": "reads", "store": "writes", "atomic": "updates (an atomic)"}
+_POISON = 0xFF  # what is read outside of the arguments: a NaN of every floating type
+
+
+@dataclass
+class _Count:
+    """What was counted of one call in the kernel's text."""
+
+    requests: int = 0
+    lanes: int = 0
+    masked: int = 0
+    sectors: int = 0
+    fewest_sectors: int = 0
+    instructions: set[int] = field(default_factory=set)
+
+
+class Recorder:
+    """Counts the accesses of a launch. `filename`: of the kernel's text, to whose lines they belong."""
+
+    def __init__(self, filename: str, memory: Memory) -> None:
+        self.findings: dict[tuple, Finding] = {}
+        self._filename = filename
+        self._memory = memory
+        self._counts: dict[tuple, _Count] = {}
+
+    def accesses(self) -> tuple[Access, ...]:
+        return tuple(
+            Access(
+                line=line,
+                kind=kind,
+                space="global",
+                width=width,
+                names=names,
+                instructions=len(count.instructions),
+                requests=count.requests,
+                lanes=count.lanes,
+                bytes=count.lanes * width,
+                sectors=count.sectors,
+                fewest_sectors=count.fewest_sectors,
+                wavefronts=0,
+                fewest_wavefronts=0,
+                masked=count.masked,
+            )
+            for (line, kind, width, names), count in sorted(self._counts.items(), key=lambda one: one[0])
+        )
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Inside, the interpreter's accesses and the addresses of its arguments are ours."""
+        builder = interpreter.InterpreterBuilder
+        of_argument, of_tensor = interpreter._implicit_cvt, interpreter._patch_lang_tensor
+        load, store = builder.create_masked_load, builder.create_masked_store
+        rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
+
+        def argument(arg: Any) -> Any:
+            made = of_argument(arg)
+            if hasattr(arg, "data_ptr"):
+                made.handle.data = np.array([self._memory.address_of(interpreter._unwrap_tensor(arg))], dtype=np.uint64)
+            return made
+
+        def masked_load(self_, pointers, mask, other, *rest, **named):
+            real, inside, outside = self._access("load", pointers, mask)
+            loaded = load(self_, real, inside, other, *rest, **named)
+            if outside.any() and loaded.data.dtype != bool:
+                loaded.data[outside] = np.frombuffer(bytes([_POISON] * loaded.data.itemsize), loaded.data.dtype)
+            return loaded
+
+        def masked_store(self_, pointers, value, mask, *rest):
+            real, inside, _ = self._access("store", pointers, mask)
+            return store(self_, real, value, inside, *rest)
+
+        def atomic_rmw(self_, operation, pointers, value, mask, *rest):
+            real, inside, _ = self._access("atomic", pointers, mask)
+            return rmw(self_, operation, real, value, inside, *rest)
+
+        def atomic_cas(self_, pointers, compare, value, *rest):
+            real, inside, outside = self._access("atomic", pointers, True)
+            if outside.any():  # it takes no mask
+                return interpreter.TensorHandle(np.full_like(compare.data, 0), compare.dtype.scalar)
+            return cas(self_, real, compare, value, *rest)
+
+        def patched_tensor(tensor, scope):
+            of_tensor(tensor, scope)
+            # Triton 3.6 makes an int of an array of one element, which NumPy no longer does.
+            scope.set_attr(tensor, "__index__", lambda self_: int(self_.handle.data.item()))
+
+        ours = {"masked_load": masked_load, "masked_store": masked_store}
+        ours |= {"atomic_rmw": atomic_rmw, "atomic_cas": atomic_cas}
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.object(interpreter, "_implicit_cvt", argument))
+            stack.enter_context(mock.patch.object(interpreter, "_patch_lang_tensor", patched_tensor))
+            for name, function in ours.items():
+                stack.enter_context(mock.patch.object(builder, f"create_{name}", function))
+            yield
+
+    def _access(self, kind: str, handle: Any, mask: Any) -> tuple[Any, Any, np.ndarray]:
+        """Count an access. The pointers as they really are, the mask of lanes that may use them, and which others would."""
+        pointers = handle.data
+        asked = np.broadcast_to(np.asarray(getattr(mask, "data", mask), dtype=bool), pointers.shape)
+        width = max(handle.get_element_ty().primitive_bitwidth // 8, 1)
+        real, outside = np.zeros_like(pointers), np.zeros(pointers.shape, bool)
+        frame = self._frame()
+        sectors = fewest = 0
+        names, size = [], width
+        for region, here, seen in self._memory.touched(pointers):
+            stretch = region.stretch if region else 1
+            size = width // stretch
+            offsets = seen // stretch
+            active = here & asked
+            # Of distinct bytes, however often lanes name them.
+            distinct = np.unique(offsets[active])
+            sectors += len(np.unique(distinct // SECTOR_BYTES))
+            fewest += -(-len(distinct) * size // SECTOR_BYTES)
+            wrong = active if region is None else active & ((offsets < 0) | (offsets + size > region.place.size))
+            if wrong.any():
+                self._outside(kind, frame, region, offsets[wrong], size, int(active.sum()))
+                outside |= wrong
+            if region:
+                names.append(region.place.name)
+                real[here] = (seen[here] + region.real).astype(np.uint64)
+        line = frame.f_lineno if frame else 0
+        count = self._counts.setdefault((line, kind, size, tuple(names)), _Count())
+        lanes = int(asked.sum())
+        count.requests += 1
+        count.lanes += lanes
+        count.masked += asked.size - lanes
+        count.sectors += sectors
+        count.fewest_sectors += fewest
+        count.instructions.add(frame.f_lasti if frame else 0)
+        inside = interpreter.TensorHandle(asked & ~outside, triton.language.int1)
+        return interpreter.TensorHandle(real, handle.dtype), inside, outside
+
+    def _frame(self) -> FrameType | None:
+        """Where the kernel's text is: the innermost frame of its file."""
+        frame = sys._getframe(2)
+        while frame and frame.f_code.co_filename != self._filename:
+            frame = frame.f_back
+        return frame
+
+    def _outside(
+        self, kind: str, frame: FrameType | None, region: Region | None, offsets: np.ndarray, size: int, active: int
+    ) -> None:
+        """Note lanes that are outside of an argument."""
+        line = frame.f_lineno if frame else 0
+        key = line, kind, region
+        if key in self.findings:
+            self.findings[key] = replace(self.findings[key], count=self.findings[key].count + len(offsets))
+            return
+        program = interpreter.interpreter_builder.grid_idx
+        place = region.place if region else None
+        first = int(offsets[0])
+        at = address(place, first, size)
+        where = beyond(place, first, size) if place else "where none of the arguments is near"
+        who = f"program {program} {_VERBS[kind]} {at}, {where}"
+        if active > 1:
+            who += f", with {len(offsets):,} of its {active:,} lanes outside"
+        self.findings[key] = Finding("out of bounds", (line,), program, (), at, who, len(offsets))

@@ -1,0 +1,80 @@
+"""Trace a launch of a Triton kernel: interpret it, in a process of its own, and count what it asks of memory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import torch
+
+from kernels import triton_launch, worker
+from kernels.lens import triton_run
+from kernels.lens.result import Trace
+from kernels.lens.trace import _on_cpu
+from kernels.lens.triton_kernel import Kernel, Portable
+from kernels.lens.triton_memory import base_of, with_base
+from kernels.worker.tensors import copy_storage
+
+
+def trace_triton(
+    kernel: Kernel,
+    grid: Sequence[int] | Callable[[dict[str, Any]], Sequence[int]],
+    args: Sequence[Any],
+    *,
+    seconds: float = 30.0,
+    memory_bytes: int = 4 << 30,
+    **options: Any,
+) -> Trace:
+    """Launch `kernel[grid](*args, **options)` in Triton's interpreter and tell what it asks of a GPU's memory.
+
+    kernel: a function decorated with `triton.jit`, of a module or of a notebook's cell. grid: one to three numbers of
+    programs, or a function of the arguments by name. args: tensors (also on a GPU), TMA descriptors, numbers and None.
+    options: constexprs, num_warps and num_stages, by name.
+    seconds, memory_bytes: the most that the launch may take.
+
+    The launch is isolated, also on a machine whose Triton is a compiler, and what it leaves in the tensors is copied back.
+    A lane outside of its argument is a finding: what it reads is a NaN, what it writes is dropped, and the launch goes on.
+    A launch that stops at an error has a trace of what ran before, and leaves the tensors as they were. bfloat16 is
+    computed in float32, as in `kernels.triton_launch`, and counted as two bytes.
+
+    Counts are of a program's whole access, such as one `tl.load`: see `Access` and `Trace.totals`.
+
+    TypeError, ValueError: of a launch, before it. worker.WorkerError: the worker was stopped.
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel: got {type(kernel).__name__}, expected a function decorated with @triton.jit alone")
+    bound = triton_run.bind(kernel, args, options)
+    grid = triton_run.grid_of(grid, bound)
+    named = options | bound
+    bases = [base_of(arg) for arg in named.values()]
+    here = {name: with_base(arg, base) for (name, arg), base in zip(named.items(), _on_cpu(bases), strict=True)}
+    try:
+        found, left = worker.run(
+            triton_run.run, Portable.of(kernel), grid, here, seconds=seconds, memory_bytes=memory_bytes, device="cpu"
+        )
+    except worker.WorkerError as error:
+        raise type(error)(f"{kernel.fn.__name__}: {error}") from None
+    except (TypeError, ValueError) as error:
+        vars(error).pop("__notes__", None)  # the message says all; the worker's lines of Python add nothing
+        raise
+    if not found.error:
+        for base, copy in zip(bases, left, strict=True):
+            if isinstance(base, torch.Tensor):
+                copy_storage(base_of(copy).untyped_storage(), base.untyped_storage())
+    return found
+
+
+@contextlib.contextmanager
+def watched(by: Callable[[Kernel, Any, tuple, dict[str, Any]], Any]) -> Iterator[None]:
+    """Call `by(kernel, grid, args, options)` for every launch of a Triton kernel inside, in place of launching."""
+
+    def run(kernel: Kernel, *args: Any, grid: Any, warmup: bool, **options: Any) -> None:
+        by(kernel, grid, args, options)
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(triton_launch.watched(by))  # which bfloat16 has not left yet
+        for kind in Kernel.__args__:
+            stack.enter_context(mock.patch.object(kind, "run", run))
+        yield

@@ -1,0 +1,116 @@
+"""What isolation and tracing cost on this CPU.
+
+    python -m kernels.measure.tracing       print both tables; half a minute on a quiet machine
+
+The first: a small launch in this process, isolated and traced. Its time as seen from here, and the processor's time that
+all processes took for it, which other work on the machine changes less. The second: the lane accesses that a second of
+the processor's time traces, from compiled kernel to result, with findings looked for.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from kernels import lens, worker
+from kernels.cuda import RawKernel, isolated
+from kernels.measure.cuda_cpu.rows import ROWS, Row
+
+KERNEL = RawKernel(
+    """extern "C" __global__ void twice(float* x, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) x[i] *= 2;
+    }""",
+    "twice",
+)
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Overhead(NamedTuple):
+    """Of one call: milliseconds here (median), and of the processor's time (mean)."""
+
+    way: str
+    wall_ms: float
+    processor_ms: float
+
+
+class Speed(NamedTuple):
+    """Of one traced launch: its lane accesses, and the seconds of the processor's time that it took."""
+
+    name: str
+    accesses: int
+    seconds: float
+
+
+def processor_seconds() -> float:
+    """The processor's time that this process, its worker and all that this has forked have taken."""
+    with open(f"/proc/{worker.run(os.getppid)}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return time.process_time() + sum(map(int, fields[11:15])) / _TICKS  # man 5 proc: utime, stime, cutime, cstime
+
+
+def overheads(size: int, calls: int = 100) -> list[Overhead]:
+    """Of a launch on so many floats, in each way in turn."""
+    x = torch.ones(size)
+    launch = (-(-size // 256),), (256,), (x, size)
+    ways = {
+        "in this process": lambda: KERNEL(*launch),
+        "isolated": lambda: isolated(KERNEL, *launch),
+        "traced": lambda: lens.trace(KERNEL, *launch),
+    }
+    return [_overhead(way, call, calls) for way, call in ways.items()]
+
+
+def _overhead(way: str, call: Callable[[], object], calls: int) -> Overhead:
+    call()  # compiles
+    walls = []
+    before = processor_seconds()
+    for _ in range(calls):
+        start = time.perf_counter()
+        call()
+        walls.append(time.perf_counter() - start)
+    return Overhead(way, 1e3 * statistics.median(walls), 1e3 * (processor_seconds() - before) / calls)
+
+
+def speed(row: Row, rounds: int = 3) -> Speed:
+    """Of one of the kernels that `bench cuda-cpu` times; the median of so many rounds."""
+    data = {name: torch.ones(shape) for name, shape in (row.shapes | {"out": row.out}).items()}
+    lens.count(lambda: row.cuda(data))  # compiles
+    seconds = []
+    for _ in range(rounds):
+        before = processor_seconds()
+        found = lens.count(lambda: row.cuda(data))
+        seconds.append(processor_seconds() - before)
+    lanes = sum(access.lanes for trace in found.traces for access in trace.accesses)
+    return Speed(row.name, lanes, statistics.median(seconds))
+
+
+def overheads_table(size: int, measured: list[Overhead]) -> Table:
+    table = Table(
+        "", "here", "of the processor", title=f"Milliseconds of a launch on {size:,} floats", box=box.SIMPLE_HEAD
+    )
+    for one in measured:
+        table.add_row(one.way, f"{one.wall_ms:.1f}", f"{one.processor_ms:.1f}")
+    return table
+
+
+def speeds_table(measured: list[Speed]) -> Table:
+    table = Table("", "accesses", "seconds", "million a second", title="Traced, with findings", box=box.SIMPLE_HEAD)
+    for one in measured:
+        table.add_row(one.name, f"{one.accesses:,}", f"{one.seconds:.2f}", f"{one.accesses / one.seconds / 1e6:.1f}")
+    return table
+
+
+if __name__ == "__main__":
+    console = Console()
+    for count in (64, 1 << 20):
+        console.print(overheads_table(count, overheads(count)))
+    console.print(speeds_table([speed(row) for row in ROWS]))

@@ -1,0 +1,76 @@
+"""Copy the chapters and labs to `work/`, where a learner may change them: an update never collides with what is there.
+
+A copy that is absent is made. One that was not edited follows the original; one that was is left alone, and if its original
+has changed since, this says so. Running cells is no edit. `work/` has the folders of the repository, so that links hold.
+"""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LEFT_OUT = {
+    "_ext",
+    "_static",
+    "lab_settings",
+    "results",
+    "solutions",
+    "__pycache__",
+    ".ipynb_checkpoints",
+}
+
+
+def originals(root: Path) -> list[Path]:
+    """What is copied, from the root: notebooks, pages, and the files that they show."""
+    files = [
+        path.relative_to(root)
+        for top in ("book", "labs")
+        for path in sorted((root / top).rglob("*"))
+    ]
+    return [
+        path
+        for path in files
+        if (root / path).is_file()
+        and path.suffix not in (".py", ".toml")
+        and not LEFT_OUT & set(path.parts)
+    ]
+
+
+def content(path: Path) -> str:
+    """A digest of what an author or a learner wrote: of a notebook, its cells without outputs."""
+    if path.suffix != ".ipynb":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    written = [
+        (cell["cell_type"], "".join(cell["source"])) for cell in cells
+    ]
+    return hashlib.sha256(json.dumps(written).encode()).hexdigest()
+
+
+def refresh(root: Path = ROOT) -> list[Path]:
+    """Bring `work/` up to date. Returns the copies that were edited and whose originals have changed since they were made."""
+    work, kept = root / "work", []
+    record = (
+        work / "copies.json"
+    )  # what each original was when it was copied
+    copied = json.loads(record.read_text()) if record.exists() else {}
+    for path in originals(root):
+        now, name = content(root / path), str(path)
+        exists = (work / path).exists()
+        if exists and content(work / path) != copied.get(name):
+            kept += [path] if copied.get(name) != now else []
+        elif not exists or copied[name] != now:
+            (work / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / path, work / path)
+            copied[name] = now
+    work.mkdir(exist_ok=True)
+    record.write_text(json.dumps(copied, indent=1))
+    return kept
+
+
+if __name__ == "__main__":
+    for path in refresh():
+        print(
+            f"work/{path} is yours and stays; the course has a newer one: rename yours to get it"
+        )

@@ -1,0 +1,104 @@
+"""A lab as a learner does it: in a real JupyterLab, first wrong, then right."""
+
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+from conftest import ROOT
+
+from kernels.grading.submissions import in_notebook
+
+pytestmark = pytest.mark.browser
+
+LAB = ROOT / "labs" / "coalescing.ipynb"
+SOLUTION = in_notebook(ROOT / "labs" / "solutions" / LAB.name)["permuted_copy"]
+HEAD = "%%cuda permuted_copy\n"
+
+
+@pytest.fixture
+def jupyter(tmp_path):
+    """The address of a JupyterLab that shows a learner's copy of the lab."""
+    shutil.copy(LAB, tmp_path)
+    token, log = secrets.token_hex(), tmp_path / "jupyter.log"
+    options = [
+        f"--ServerApp.root_dir={tmp_path}",
+        f"--IdentityProvider.token={token}",
+        "--ServerApp.port=0",
+        "--no-browser",
+    ]
+    command = [sys.executable, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", *options]
+    command.append(f"--LabApp.app_settings_dir={ROOT / 'book' / 'lab_settings'}")
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=tmp_path)
+    try:
+        deadline = time.monotonic() + 120
+        while not (found := re.search(r"http://127\.0\.0\.1:\d+/", log.read_text())):
+            assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.3)
+        urllib.request.urlopen(f"{found[0]}api?token={token}").close()
+        yield f"{found[0]}lab/tree/{LAB.name}?token={token}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+class Notebook:
+    """The notebook in JupyterLab's page."""
+
+    def __init__(self, page):
+        self.page = page
+        self.ready = page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+
+    def cell(self, text):
+        cell = self.page.locator(".jp-CodeCell", has_text=text).first
+        cell.scroll_into_view_if_needed()
+        return cell
+
+    def run(self, text):
+        """Run the cell that has this text, and wait until it is done."""
+        self.cell(text).locator(".cm-content").click()
+        self.page.keyboard.press("Control+Enter")
+        self.page.locator(".jp-CodeCell.jp-mod-active .jp-InputPrompt", has_text=re.compile(r"\[\d+\]")).wait_for(
+            timeout=90_000
+        )
+
+    def write(self, text, new):
+        """Put `new` in place of the cell that has this text."""
+        self.cell(text).locator(".cm-content").click()
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.insert_text(new)
+
+
+def test_a_wrong_solution_is_told_its_cause_and_a_right_one_passes(browser, jupyter):
+    page = browser.new_page(viewport={"width": 1280, "height": 1600})
+    page.goto(jupyter)
+    notebook = Notebook(page)
+    page.locator(".jp-CodeCell", has_text="%load_ext").wait_for(timeout=90_000)
+    notebook.ready.wait_for(timeout=90_000)
+    notebook.run("%load_ext")
+
+    def submit(text):
+        notebook.write("%%cuda permuted_copy", HEAD + text)
+        notebook.run("%%cuda permuted_copy")
+        notebook.run("grading.check(")
+        return notebook.cell("grading.check(").locator(".jp-OutputArea-output .report")
+
+    wrong = submit(SOLUTION.replace("int d = i % D;", "int d = i % D; if (d == 1) return;"))
+    wrong.locator(".broken", has_text="every element of y is written").wait_for(timeout=90_000)
+    assert "were never written" in wrong.inner_text()
+    assert wrong.locator("details").count() == 1  # a hint
+    right = submit(SOLUTION)
+    right.get_by_text("permuted_copy: solved").wait_for(timeout=90_000)
+    assert right.locator(".broken").count() == 0
+
+    notebook.write("%%cuda permuted_copy", HEAD + SOLUTION.replace("int d", "int int d"))
+    notebook.run("%%cuda permuted_copy")
+    said = notebook.cell("%%cuda permuted_copy").locator(".jp-OutputArea-output .report pre")
+    said.wait_for(timeout=90_000)
+    assert re.search(r"\d+ \|     int int d", said.inner_text())
+    page.close()

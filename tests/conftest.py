@@ -1,0 +1,3 @@
+"""On a CPU kernels must be imported before triton, which a test may name first."""
+
+import kernels  # noqa: F401

@@ -1,0 +1,16 @@
+"""One file a lab: MUTANTS, its solution with one mistake each, and ACCEPTED, other solutions that are right."""
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """A mistake: `search`, which stands once in the solution of `exercise`, becomes `replace`.
+
+    broken: the property that names the cause. It must be the first that is broken, which is the one that a learner reads.
+    """
+
+    exercise: str
+    mistake: str
+    search: str
+    replace: str
+    broken: str

@@ -1,0 +1,150 @@
+"""Mistakes in a fused bias and GELU, and other ways to write it."""
+
+from mutants import Mutant
+
+_INSIDE = "it stays inside its arrays"
+_ENDS = "it runs to its end"
+_WRITTEN = "every element of y is written"
+_RIGHT = "y is gelu(x + bias)"
+_ANY_SIZE = "also for sizes that the block does not divide"
+_HALF = "also in float16 and bfloat16"
+_LARGE = "stable where |x + bias| is large"
+_ONE = "it is one launch"
+_READ = "x is read once"
+_STORED = "y is written once"
+
+_LOADS = """x = tl.load(x_ptr + places, mask=inside).to(tl.float32)
+    bias = tl.load(bias_ptr + places % N, mask=inside).to(tl.float32)
+    u = x + bias"""
+_X = "x = tl.load(x_ptr + places, mask=inside).to(tl.float32)"
+_GELU = "y = 0.5 * u * (1 + tl.erf(u * 0.7071067811865476))"
+_STORE = "tl.store(y_ptr + places, y, mask=inside)"
+_LAUNCH = "bias_gelu_kernel[grid](x, bias, y, M, N, BLOCK=1024)"
+_EMPTY = "y = torch.empty_like(x)"
+
+MUTANTS = [
+    Mutant("bias_gelu", mistake, search, replace, broken)
+    for mistake, search, replace, broken in (
+        ("a store without its mask", _STORE, _STORE.replace(", mask=inside", ""), _INSIDE),
+        ("a load without its mask", _X, _X.replace(", mask=inside", ""), _INSIDE),
+        ("a mask off by one", "inside = places < M * N", "inside = places <= M * N", _INSIDE),
+        ("the bias at the place of x", "bias_ptr + places % N", "bias_ptr + places", _INSIDE),
+        ("a mask one too early", "inside = places < M * N", "inside = places < M * N - 1", _WRITTEN),
+        ("a grid that rounds down", "triton.cdiv(M * N, 1024)", "M * N // 1024", _ENDS),
+        (
+            "a grid that rounds down, of one program at least",
+            "triton.cdiv(M * N, 1024)",
+            "max(M * N // 1024, 1)",
+            _WRITTEN,
+        ),
+        ("every program does the first block", "tl.program_id(0) * BLOCK + ", "", _WRITTEN),
+        ("the bias of a row", "bias_ptr + places % N", "bias_ptr + places // N", _RIGHT),
+        ("no bias", "u = x + bias", "u = x", _RIGHT),
+        ("the bias after the GELU", f"u = x + bias\n    {_GELU}", f"u = x\n    {_GELU} + bias", _RIGHT),
+        ("erf of u, without the root of 2", "u * 0.7071067811865476", "u", _RIGHT),
+        ("a constant of three digits", "0.7071067811865476", "0.707", _RIGHT),
+        ("the approximation by tanh", _GELU, "y = u * tl.sigmoid(1.5957691 * (u + 0.044715 * u * u * u))", _RIGHT),
+        ("rounded to float16 between", "u = x + bias", "u = (x + bias).to(tl.float16).to(tl.float32)", _RIGHT),
+        ("a number of columns that is written down", "places % N", "places % 256 % N", _ANY_SIZE),
+        ("the block's width for the row's", "places % N", "places % BLOCK % N", _ANY_SIZE),
+        ("a shift for the remainder", "places % N", "(places & (N - 1))", _ANY_SIZE),
+        ("nothing converted to float32", _LOADS, _LOADS.replace(".to(tl.float32)", ""), _ENDS),
+        ("an output in float32", _EMPTY, "y = torch.empty(M, N, device=x.device)", _HALF),
+        (
+            "the sum taken in the tensor's own type",
+            _LOADS,
+            _LOADS.replace(".to(tl.float32)", "").replace("x + bias", "(x + bias).to(tl.float32)"),
+            _LARGE,
+        ),
+        ("zeros where empty would do", _EMPTY, "y = torch.zeros_like(x)", _ONE),
+        (
+            "the GELU by PyTorch",
+            "    return y",
+            "    return torch.nn.functional.gelu(x.float() + bias.float()).to(x.dtype)",
+            _ONE,
+        ),
+        ("x loaded again for the factor", _GELU, _GELU.replace("0.5 * u", f"0.5 * ({_X[4:]} + bias)"), _READ),
+        (
+            "lanes eight elements apart",
+            "places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
+            "i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+            "    places = tl.where((M * N % 8 == 0) & (i < M * N), i * 8 % (M * N) + i * 8 // (M * N), i)",
+            _READ,
+        ),
+        ("the sum stored first", _GELU, f"{_STORE.replace('y,', 'u,')}\n    {_GELU}", _STORED),
+    )
+]
+
+_KERNEL = """@triton.jit
+def bias_gelu_kernel(x_ptr, bias_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
+"""
+_LAUNCHER = """
+
+def bias_gelu(x, bias):
+    M, N = x.shape
+    y = torch.empty_like(x)
+"""
+
+ACCEPTED = {
+    "bias_gelu": {
+        "a program a row": _KERNEL
+        + """    row = tl.program_id(0).to(tl.int64)
+    for start in range(0, N, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        inside = columns < N
+        u = tl.load(x_ptr + row * N + columns, mask=inside, other=0.0).to(tl.float32)
+        u += tl.load(bias_ptr + columns, mask=inside, other=0.0)
+        phi = 0.5 + 0.5 * tl.math.erf(u / 1.4142135623730951)
+        tl.store(y_ptr + row * N + columns, (u * phi).to(y_ptr.dtype.element_ty), mask=inside)
+"""
+        + _LAUNCHER
+        + "    bias_gelu_kernel[(M,)](x, bias, y, M, N, BLOCK=128, num_warps=2)\n    return y\n",
+        "tiles of rows and columns, the bias loaded once a tile": """
+@triton.jit
+def bias_gelu_kernel(x_ptr, bias_ptr, y_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    bias = tl.load(bias_ptr + columns, mask=columns < N, other=0).to(tl.float32)
+    inside = (rows < M) & (columns < N)
+    u = bias + tl.load(x_ptr + rows * N + columns, mask=inside, other=0).to(tl.float32)
+    half = u / 2
+    tl.store(y_ptr + rows * N + columns, half + half * tl.erf(u * 0.70710678), mask=inside)
+"""
+        + _LAUNCHER
+        + """    grid = lambda meta: (triton.cdiv(M, meta["BLOCK_M"]), triton.cdiv(N, meta["BLOCK_N"]))
+    bias_gelu_kernel[grid](x, bias, y, M, N, BLOCK_M=4, BLOCK_N=64)
+    return y
+""",
+        "vector loads, by a promise, and a few programs that stay": _KERNEL
+        + """    for start in tl.range(tl.program_id(0) * BLOCK, M * N, tl.num_programs(0) * BLOCK):
+        places = tl.max_contiguous(tl.multiple_of(start + tl.arange(0, BLOCK), 16), 16)
+        inside = places < M * N
+        u = tl.load(x_ptr + places, inside).to(tl.float32) + tl.load(bias_ptr + places % N, inside).to(tl.float32)
+        tl.store(y_ptr + places, tl.fma(0.5 * u, tl.erf(u * 0.7071067811865475), 0.5 * u), inside)
+"""
+        + _LAUNCHER
+        + "    bias_gelu_kernel[(3,)](x, bias, y, M, N, BLOCK=256)\n    return y\n",
+        "a helper, a count and a column": """
+@triton.jit
+def gelu(u):
+    return u * (1 + tl.erf(u * 0.7071067811865476)) * 0.5
+
+
+@triton.jit
+def bias_gelu_kernel(x_ptr, bias_ptr, y_ptr, count, N, BLOCK: tl.constexpr):
+    first = tl.program_id(0) * BLOCK
+    i = first + tl.arange(0, BLOCK)
+    column = i - i // N * N
+    x = tl.load(x_ptr + i, mask=i < count, other=0.0)
+    bias = tl.load(bias_ptr + column)
+    tl.store(y_ptr + i, gelu(x.to(tl.float32) + bias.to(tl.float32)), mask=i < count)
+
+
+def bias_gelu(x, bias):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    blocks = (x.numel() + 511) // 512
+    bias_gelu_kernel[blocks, 1, 1](x, bias, y, x.numel(), x.shape[1], 512)
+    return y
+""",
+    }
+}

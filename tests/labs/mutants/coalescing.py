@@ -1,0 +1,126 @@
+"""Mistakes in a permuted copy, and other ways to write it."""
+
+from mutants import Mutant
+
+_INSIDE = "it stays inside its arrays"
+_ENDS = "it runs to its end"
+_WRITTEN = "every element of y is written"
+_RIGHT = "y[b, h, s, d] is x[b, s, h, d]"
+_ANY_SIZE = "also for sizes that are no power of two"
+_READS = "x is read in the fewest sectors"
+_WRITES = "y is written in the fewest sectors"
+
+_GUARD = "if (i >= B * S * H * D) return;"
+_INDICES = """int d = i % D;
+    int s = i / D % S;
+    int h = i / D / S % H;
+    int b = i / D / S / H;
+    y[i] ="""
+_PLACE = "y[((b * H + h) * S + s) * D + d] ="
+
+
+def _numbered(indices: str, store: str = _PLACE) -> str:
+    return f"{indices}\n    {store}"
+
+
+MUTANTS = [
+    Mutant("permuted_copy", mistake, search, replace, broken)
+    for mistake, search, replace, broken in (
+        ("no guard", _GUARD, "", _INSIDE),
+        ("a guard off by one", _GUARD, _GUARD.replace(">=", ">"), _INSIDE),
+        ("a guard one too early", _GUARD, _GUARD.replace("D)", "D - 1)"), _WRITTEN),
+        ("a guard of whole blocks", _GUARD, "if (blockIdx.x >= B * S * H * D / blockDim.x) return;", _WRITTEN),
+        ("only one block", "blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x", _WRITTEN),
+        ("blocks that overlap", "blockIdx.x * blockDim.x", "blockIdx.x * 32", _WRITTEN),
+        ("heads and positions exchanged in x", "(b * S + s) * H + h", "(b * H + h) * S + s", _RIGHT),
+        ("a stride of S where it is H", "(b * S + s) * H + h", "(b * S + s) * S + h", _INSIDE),
+        ("no batch", "(b * S + s)", "s", _RIGHT),
+        ("a size that is written down", "i / D % S", "i / D % 32", _INSIDE),
+        ("shifts in place of divisions", "int d = i % D;", "int d = i & (D - 1);", _ANY_SIZE),
+        (
+            "numbered by position first",
+            _INDICES,
+            _numbered("int s = i % S, d = i / S % D, h = i / S / D % H, b = i / S / D / H;"),
+            _READS,
+        ),
+        (
+            "numbered by head first, then position",
+            _INDICES,
+            _numbered("int h = i % H, s = i / H % S, d = i / H / S % D, b = i / H / S / D;"),
+            _READS,
+        ),
+        (
+            "a stretch of eight for each thread",
+            _INDICES,
+            """int n = B * S * H * D;
+    for (int each = 8 * i; each < min(8 * i + 8, n); ++each) {
+        int i = each, d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;
+        y[i] = x[((b * S + s) * H + h) * D + d];
+    }
+    return;
+    int d, s, h, b;
+    y[i] =""",
+            _READS,
+        ),
+        ("each element written twice", "y[i] =", "y[B * S * H * D - 1 - i] = 0; y[i] =", "no element is written twice"),
+        (
+            "a neighbour read, too",
+            "y[i] =",
+            "y[i] = 0 * x[((b * S + s) * H + h) * D + (d + 1) % D] +",
+            _READS,
+        ),
+        ("every element set to zero first", "y[i] =", "y[i] = 0; y[i] =", _WRITES),
+        ("a barrier for some threads only", "int d = i % D;", "int d = i % D; if (d == 0) __syncthreads();", _ENDS),
+        ("an int in place of a float", "y[i] =", "y[i] = (int)", _RIGHT),
+        ("a half in place of a float", "y[i] =", "y[i] = (float)(_Float16)", _RIGHT),
+    )
+]
+
+_HEAD = """__global__ void permuted_copy(float* y, const float* x, int B, int S, int H, int D)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, n = B * S * H * D;
+"""
+
+ACCEPTED = {
+    "permuted_copy": {
+        "in the order of x": _HEAD
+        + """    if (i >= n) return;
+    int d = i % D, h = i / D % H, s = i / (D * H) % S, b = i / (D * H * S);
+    y[((b * H + h) * S + s) * D + d] = x[i];
+}""",
+        "by head, then whole sectors": _HEAD
+        + """    if (i >= n) return;
+    int h = i % H, d = i / H % D, s = i / (H * D) % S, b = i / (H * D * S);
+    y[((b * H + h) * S + s) * D + d] = x[((b * S + s) * H + h) * D + d];
+}""",
+        "grid stride, from the back": _HEAD
+        + """    for (int j = n - 1 - i; j >= 0; j -= gridDim.x * blockDim.x) {
+        int rest = j, d = rest % D; rest /= D;
+        int s = rest % S; rest /= S;
+        int h = rest % H, b = rest / H;
+        y[j] = x[b * S * H * D + s * H * D + h * D + d];
+    }
+}""",
+        "vector loads": _HEAD
+        + """    int width = D % 4 ? 1 : 4, j = i * width;
+    if (j >= n) return;
+    int d = j % D, s = j / D % S, h = j / D / S % H, b = j / D / S / H;
+    const float* from = x + ((b * S + s) * H + h) * D + d;
+    if (width == 4) *(float4*)(y + j) = *(const float4*)from;
+    else y[j] = *from;
+}""",
+        "a function, and pointers that move": """__device__ float at(const float* x, int s, int h, int d, int H, int D)
+{
+    return x[(s * H + h) * D + d];
+}
+__global__ void permuted_copy(float* y, const float* __restrict__ x, int B, int S, int H, int D)
+{
+    unsigned i = threadIdx.x + blockDim.x * blockIdx.x;
+    if (i < (unsigned)B * S * H * D) {
+        int of_batch = i % (S * H * D);
+        x += i - of_batch;
+        y[i] = at(x, of_batch / D % S, of_batch / (D * S), of_batch % D, H, D);
+    }
+}""",
+    }
+}

@@ -1,0 +1,134 @@
+"""Mistakes in which thread takes which pixel, and other ways to write it."""
+
+from mutants import Mutant
+
+_INSIDE = "it stays inside its arrays"
+_ENDS = "it runs to its end"
+_RACE = "no race"
+_ONCE = "no pixel is computed twice"
+_PADDING = "the padding of y is left alone"
+_WRITTEN = "every pixel is written"
+_RIGHT = "y is (x / 255 − mean) / std"
+_ANY_SIZE = "also for an image that the blocks do not divide"
+_ANY_GRID = "also for other images and grids"
+_SHARED = "the threads share the work"
+
+_GUARD = "if (i < H && j < W)"
+_PIXEL = """float value = x[i * x_stride + j] / 255.0f;
+        y[i * y_stride + j] = (value - mean) / std;"""
+_ROWS = "for (int i = first_i; i < H; i += rows)"
+_COLUMNS = "for (int j = first_j; j < W; j += columns)"
+
+MUTANTS = [
+    Mutant("normalise", mistake, search, replace, broken)
+    for mistake, search, replace, broken in (
+        ("no guard", _GUARD, "", _INSIDE),
+        ("no guard of the rows", "i < H && ", "", _INSIDE),
+        ("no guard of the columns", " && j < W", "", _INSIDE),
+        ("one guard for both", _GUARD, "if (i * W + j < H * W)", _RACE),
+        ("a guard that takes either", "&&", "||", _INSIDE),
+        ("columns off by one", "j < W", "j <= W", _PADDING),
+        ("columns up to the stride of y", "j < W", "j < y_stride", _PADDING),
+        ("rows off by one", "i < H", "i <= H", _INSIDE),
+        ("columns one too few", "j < W", "j < W - 1", _WRITTEN),
+        ("whole blocks only", "i < H &&", "blockIdx.y < H / blockDim.y &&", _WRITTEN),
+        ("guards exchanged", _GUARD, "if (i < W && j < H)", _INSIDE),
+        ("x and y exchanged", "int j = blockIdx.x * blockDim.x", "int j = blockIdx.y * blockDim.x", _WRITTEN),
+        ("only the first block", "blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x", _WRITTEN),
+        ("rows as long as the image is wide", "x[i * x_stride + j]", "x[i * W + j]", _RIGHT),
+        ("the same of y", "y[i * y_stride + j]", "y[i * W + j]", _PADDING),
+        ("the stride of x for both", "y[i * y_stride + j]", "y[i * x_stride + j]", _INSIDE),
+        ("a width that is written down", "x[i * x_stride + j]", "x[i * (W % 8 ? W : x_stride) + j]", _ANY_SIZE),
+        ("a quotient of whole numbers", "255.0f", "255", _RIGHT),
+        ("256 values, not 255", "255.0f", "256.0f", _RIGHT),
+        ("an int in place of a float", "float value", "int value", _RIGHT),
+        ("the mean forgotten", "(value - mean) / std", "value / std", _RIGHT),
+        ("the mean divided by nothing", "(value - mean) / std", "value - mean / std", _RIGHT),
+        ("every row twice", "if (i", "for (int twice = 0; twice < 2; ++twice) if (i", _ONCE),
+        ("a half in place of a float", "(value - mean) / std;", "(float)(_Float16)((value - mean) / std);", _RIGHT),
+        ("a barrier for some threads", _PIXEL, "__syncthreads(); " + _PIXEL, _ENDS),
+    )
+] + [
+    Mutant("normalise_loop", mistake, search, replace, broken)
+    for mistake, search, replace, broken in (
+        ("no loop over columns", _COLUMNS, "if (int j = first_j; j < W)", _WRITTEN),
+        ("no loop over rows", _ROWS, "if (int i = first_i; i < H)", _WRITTEN),
+        ("steps of a block", "gridDim.x * blockDim.x", "blockDim.x", _ONCE),
+        ("steps of one grid in the other direction", "gridDim.y * blockDim.y", "gridDim.x * blockDim.x", _WRITTEN),
+        ("every thread does all columns", "int j = first_j; j < W; j += columns", "int j = 0; j < W; ++j", _ONCE),
+        ("columns off by one", "j < W; j", "j <= W; j", _PADDING),
+        ("columns up to the stride", "j < W; j", "j < y_stride; j", _INSIDE),
+        ("rows off by one", "i < H; i", "i <= H; i", _INSIDE),
+        ("a pixel beyond each row", "y[i", "if (j == first_j) y[i * y_stride + W] = 0;\n        y[i", _PADDING),
+        ("blocks that overlap", "int first_j = blockIdx.x * blockDim.x", "int first_j = blockIdx.x", _ONCE),
+        ("a width that is written down", "x[i * x_stride + j]", "x[i * (W % 8 ? W : x_stride) + j]", _ANY_GRID),
+        ("a quotient of whole numbers", "255.0f", "255", _RIGHT),
+        (
+            "one thread does it all",
+            "int rows = ",
+            "if (first_i + first_j) return; first_i = first_j = 0; const int one = 1;\n#define columns one\n"
+            "#define rows one\n    int whatever = ",
+            _SHARED,
+        ),
+        ("a barrier in the loop", _PIXEL, "__syncthreads(); " + _PIXEL, _ENDS),
+    )
+]
+
+_HEAD = """__global__ void {}(float* y, const unsigned char* x, float mean, float std,
+    int H, int W, int x_stride, int y_stride)
+{{
+"""
+
+ACCEPTED = {
+    "normalise": {
+        "early return, pointers that move": _HEAD.format("normalise")
+        + """    unsigned j = threadIdx.x + blockDim.x * blockIdx.x, i = threadIdx.y + blockDim.y * blockIdx.y;
+    if (j >= W) return;
+    if (i >= H) return;
+    x += (long long)i * x_stride;
+    y += (long long)i * y_stride;
+    y[j] = ((float)x[j] / 255 - mean) / std;
+}""",
+        "multiplied in place of divided": _HEAD.format("normalise")
+        + """    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    float scale = 1 / (255.0f * std), shift = -mean / std;
+    if (i < H && j < W) y[i * y_stride + j] = fmaf(x[i * x_stride + j], scale, shift);
+}""",
+        "vector loads": _HEAD.format("normalise")
+        + """    int j = 4 * (blockIdx.x * blockDim.x + threadIdx.x), i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= H || j >= W) return;
+    const unsigned char* from = x + i * x_stride + j;
+    float* to = y + i * y_stride + j;
+    if (j + 3 < W && x_stride % 4 == 0 && y_stride % 4 == 0) {
+        uchar4 v = *(const uchar4*)from;
+        *(float4*)to = make_float4((v.x / 255.0f - mean) / std, (v.y / 255.0f - mean) / std,
+                                   (v.z / 255.0f - mean) / std, (v.w / 255.0f - mean) / std);
+    } else {
+        for (int k = 0; k < 4 && j + k < W; ++k) to[k] = (from[k] / 255.0f - mean) / std;
+    }
+}""",
+    },
+    "normalise_loop": {
+        "threads numbered through, one loop": _HEAD.format("normalise_loop")
+        + """    int block = blockIdx.y * gridDim.x + blockIdx.x;
+    int thread = block * blockDim.x * blockDim.y + threadIdx.y * blockDim.x + threadIdx.x;
+    int threads = gridDim.x * gridDim.y * blockDim.x * blockDim.y;
+    for (int k = thread; k < H * W; k += threads) {
+        int i = k / W, j = k % W;
+        y[i * y_stride + j] = (x[i * x_stride + j] / 255.0f - mean) / std;
+    }
+}""",
+        "columns outside, from the back": _HEAD.format("normalise_loop")
+        + """    for (int j = W - 1 - (int)(blockIdx.x * blockDim.x + threadIdx.x); j >= 0; j -= gridDim.x * blockDim.x)
+        for (int i = H - 1 - (int)(blockIdx.y * blockDim.y + threadIdx.y); i >= 0; i -= gridDim.y * blockDim.y)
+            y[i * y_stride + j] = (x[i * x_stride + j] / 255.0f - mean) / std;
+}""",
+        "a stretch of columns for each thread": _HEAD.format("normalise_loop")
+        + """    int threads = gridDim.x * blockDim.x, each = (W + threads - 1) / threads;
+    int first = each * (blockIdx.x * blockDim.x + threadIdx.x);
+    for (int i = blockIdx.y * blockDim.y + threadIdx.y; i < H; i += gridDim.y * blockDim.y)
+        for (int j = first; j < first + each && j < W; ++j)
+            y[i * y_stride + j] = (x[i * x_stride + j] / 255.0f - mean) / std;
+}""",
+    },
+}

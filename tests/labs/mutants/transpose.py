@@ -1,0 +1,137 @@
+"""Mistakes in a transpose in place, and other ways to write it."""
+
+from mutants import Mutant
+
+_INSIDE = "it stays inside its arrays"
+_ENDS = "it runs to its end"
+_RACE = "no race"
+_CHANGED = "x is changed"
+_RIGHT = "x becomes its transpose"
+_TILE = "no element of a tile is read that was never written"
+_ANY_SIZE = "also for sizes that the tile does not divide"
+_READS = "x is read once, in the fewest sectors"
+_WRITES = "x is written once, in the fewest sectors"
+_BANKS = "no two lanes meet in a bank"
+
+_RETURN = "if (blockIdx.x < blockIdx.y) return;"
+_UPPER = "upper[j][t] = x[(top + j) * N + left + t];"
+
+MUTANTS = [
+    Mutant("transpose_in_place", mistake, search, replace, broken)
+    for mistake, search, replace, broken in (
+        ("both blocks of a pair at work", _RETURN, "", _RACE),
+        ("the diagonal left out", _RETURN, _RETURN.replace("<", "<="), _RIGHT),
+        ("all blocks return", _RETURN, "if (blockIdx.x < blockIdx.y + 9) return;", _CHANGED),
+        ("no barrier", "__syncthreads();", "", _RACE),
+        ("a barrier of warps only", "__syncthreads();", "__syncwarp();", _RACE),
+        ("a barrier that some threads miss", "__syncthreads();", "if (left + t < N) __syncthreads();", _ENDS),
+        ("no padding", "upper[32][33]", "upper[32][32]", _BANKS),
+        ("padding by two", "lower[32][33]", "lower[32][34]", _BANKS),
+        ("no guard of a load", "if (top + j < N && left + t < N)\n            upper", "upper", _INSIDE),
+        (
+            "a guard of rows alone",
+            "if (left + j < N && top + t < N)\n            x",
+            "if (left + j < N)\n            x",
+            _INSIDE,
+        ),
+        (
+            "a guard one too early",
+            "if (left + j < N && top + t < N)\n            x",
+            "if (left + j < N - 1 && top + t < N)\n            x",
+            _RIGHT,
+        ),
+        (
+            "whole tiles only",
+            "if (top + j < N && left + t < N)\n            upper",
+            "if (top + 32 <= N && left + 32 <= N)\n            upper",
+            _TILE,
+        ),
+        (
+            "a ragged edge left as it was",
+            "if (left + j < N && top + t < N)\n            x",
+            "if (left + j < N / 32 * 32 && top + t < N)\n            x",
+            _ANY_SIZE,
+        ),
+        ("the tiles not turned over", "upper[t][j]", "upper[j][t]", _RIGHT),
+        ("the tiles confused", "= lower[t][j]", "= upper[t][j]", _RIGHT),
+        ("one tile of a pair only", "if (two && top + j < N && left + t < N)", "if (false)", _RIGHT),
+        ("the diagonal read twice", "if (two && left + j", "if (left + j", _READS),
+        ("the diagonal read and written twice", "bool two = left != top;", "bool two = true;", _READS),
+        (
+            "tiles written twice",
+            "x[(left + j) * N + top + t] = upper[t][j];",
+            "x[(left + j) * N + top + t] = 0, x[(left + j) * N + top + t] = upper[t][j];",
+            _WRITES,
+        ),
+        ("a half in place of a float", "upper[t][j];", "(_Float16)upper[t][j];", _RIGHT),
+    )
+]
+
+_HEAD = "__global__ void transpose_in_place(float* x, int N)\n{\n"
+
+ACCEPTED = {
+    "transpose_in_place": {
+        "a swizzle in place of padding": _HEAD
+        + """    __shared__ float a[32][32], b[32][32];
+    int c0 = blockIdx.x * 32, r0 = blockIdx.y * 32, c = threadIdx.x;
+    if (c0 > r0) return;
+    for (int r = threadIdx.y; r < 32; r += 8) {
+        if (r0 + r < N && c0 + c < N) a[r][c ^ r] = x[(r0 + r) * N + c0 + c];
+        if (c0 < r0 && c0 + r < N && r0 + c < N) b[r][c ^ r] = x[(c0 + r) * N + r0 + c];
+    }
+    __syncthreads();
+    for (int r = threadIdx.y; r < 32; r += 8) {
+        if (c0 + r < N && r0 + c < N) x[(c0 + r) * N + r0 + c] = a[c][r ^ c];
+        if (c0 < r0 && r0 + r < N && c0 + c < N) x[(r0 + r) * N + c0 + c] = b[c][r ^ c];
+    }
+}""",
+        "one tile in shared memory, one in registers": _HEAD
+        + """    __shared__ float tile[32][33];
+    int left = blockIdx.x * 32, top = blockIdx.y * 32, t = threadIdx.x;
+    if (left < top) return;
+    float mine[4];
+    for (int k = 0; k < 4; ++k) {
+        int j = threadIdx.y + 8 * k;
+        if (top + j < N && left + t < N) tile[j][t] = x[(top + j) * N + left + t];
+        if (left > top && left + j < N && top + t < N) mine[k] = x[(left + j) * N + top + t];
+    }
+    __syncthreads();
+    for (int k = 0; k < 4; ++k) {
+        int j = threadIdx.y + 8 * k;
+        if (left + j < N && top + t < N) x[(left + j) * N + top + t] = tile[t][j];
+    }
+    if (left == top) return;
+    __syncthreads();
+    for (int k = 0; k < 4; ++k) tile[threadIdx.y + 8 * k][t] = mine[k];
+    __syncthreads();
+    for (int k = 0; k < 4; ++k) {
+        int j = threadIdx.y + 8 * k;
+        if (top + j < N && left + t < N) x[(top + j) * N + left + t] = tile[t][j];
+    }
+}""",
+        "vector loads": _HEAD
+        + """    __shared__ float tile[2][32][33];
+    int t = threadIdx.y * 32 + threadIdx.x, j = t / 8, c = t % 8 * 4;
+    int left = blockIdx.x * 32, top = blockIdx.y * 32;
+    if (left < top) return;
+    int tiles = left == top ? 1 : 2;
+    for (int k = 0; k < tiles; ++k) {
+        int row = (k ? left : top) + j, column = (k ? top : left) + c;
+        float* to = &tile[k][j][c];
+        if (N % 4 == 0 && row < N && column < N) {
+            float4 four = *(const float4*)(x + row * N + column);
+            to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+        } else {
+            for (int n = 0; n < 4; ++n)
+                if (row < N && column + n < N) to[n] = x[row * N + column + n];
+        }
+    }
+    __syncthreads();
+    for (int k = 0; k < tiles; ++k)
+        for (int r = threadIdx.y; r < 32; r += 8) {
+            int row = (k ? top : left) + r, column = (k ? left : top) + threadIdx.x;
+            if (row < N && column < N) x[row * N + column] = tile[k][threadIdx.x][r];
+        }
+}""",
+    }
+}

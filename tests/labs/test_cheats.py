@@ -1,0 +1,191 @@
+"""What is not a solution and would like to pass for one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernels.grading import judge, process, properties
+from kernels.grading.exercise import Call, Exercise
+from kernels.grading.labs import exercise
+from kernels.grading.submissions import in_notebook
+
+ROOT = Path(__file__).parents[2]
+
+
+def _doubled(random: torch.Generator, N: int) -> Call:
+    x = torch.randn(N, generator=random)
+    return Call({"x": x}, expected={"y": x.double() * 2}, baseline={"y": x * 2})
+
+
+def _exercise(language: str) -> Exercise:
+    return Exercise(
+        name="doubled",
+        language=language,
+        call=_doubled,
+        cases={"one": {"N": 100}, "same": {"N": 100}, "other": {"N": 33}},
+        properties=(properties.finishes(), properties.right(name="y is 2 x")),
+        prelude="import torch, triton; import triton.language as tl",
+        seconds=5,
+    )
+
+
+TORCH = {
+    "a result kept from the call before": """
+kept = {}
+def doubled(x):
+    return kept.setdefault(x.shape, 2 * x)
+""",
+    "the shown values written down": """
+def doubled(x):
+    shown = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
+    also = torch.randn(x.shape, generator=torch.Generator().manual_seed(1))
+    other = torch.randn(x.shape, generator=torch.Generator().manual_seed(2))
+    return 2 * x if any(torch.equal(x, one) for one in (shown, also, other)) else 0 * x
+""",
+    "zeros": "def doubled(x): return torch.zeros_like(x)",
+    "nothing": "def doubled(x): return None",
+    "the input, changed": "def doubled(x): return x",
+    "memory nobody wrote": "def doubled(x): return torch.empty_like(x)",
+    "an exit": "import sys\ndef doubled(x): sys.exit(0)",
+    "an exit when loaded": "raise SystemExit(0)",
+    "an exit by another way": "def doubled(x): quit()",
+    "an endless loop": "def doubled(x):\n    while True: pass",
+    "another torch.equal": "torch.equal = torch.allclose = lambda *_, **__: True\ndef doubled(x): return x",
+    "another torch.equal, by setattr": "setattr(torch, 'equal', lambda *_: True)\ndef doubled(x): return x",
+    "the checker's own modules": """
+import kernels.grading.judge as judge
+judge.grade = lambda *_: None
+def doubled(x): return x
+""",
+    "the checker's modules, from torch": """
+modules = torch.sys.modules
+def doubled(x): return x
+""",
+    "a tensor that says yes": """
+class Yes(torch.Tensor):
+    def __eq__(self, other): return True
+    def double(self): return self
+def doubled(x): return x.as_subclass(Yes)
+""",
+}
+
+
+@pytest.mark.parametrize("text", TORCH.values(), ids=TORCH)
+def test_no_text_in_python_passes(text):
+    report = judge.grade(_exercise("torch"), text)
+    assert not report.passed, report
+
+
+def test_memory_that_nobody_wrote_is_nan():
+    report = judge.grade(_exercise("torch"), "def doubled(x): return torch.empty_like(x)")
+    assert "y[0]: got nan" in report.verdicts[-1].message
+
+
+def test_a_patch_of_torch_inside_of_the_worker_does_not_reach_the_judge():
+    """Without the rule that forbids it, too: the judge is another process."""
+    text = "def doubled(x):\n    torch.Tensor.double = torch.Tensor.abs = lambda t: t * 0\n    return x"
+    from kernels.grading import python
+
+    before, python.unmannerly = python.unmannerly, lambda _: None
+    try:
+        report = judge.grade(_exercise("torch"), text)
+    finally:
+        python.unmannerly = before
+    assert report.broken == ("y is 2 x",)
+    assert judge.grade(_exercise("torch"), "def doubled(x): return x + x").passed
+
+
+TRITON = """
+@triton.jit
+def kernel(y, x, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, 2 * tl.load(x + i, mask=i < N), mask=i < N)
+
+
+def doubled(x):
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](y, x, x.numel(), BLOCK=64)
+    return y
+"""
+
+
+def test_triton_runs_and_what_is_wrong_has_a_line():
+    assert judge.grade(_exercise("triton"), TRITON).passed
+    report = judge.grade(_exercise("triton"), TRITON.replace("2 *", "3 *"))
+    assert report.broken == ("y is 2 x",)
+    assert "y[0]: got " in report.verdicts[-1].message
+    report = judge.grade(_exercise("triton"), TRITON.replace("tl.load", "tl.lode"))
+    assert "    6 |     tl.store" in report.verdicts[0].message, report
+
+
+def test_an_error_in_python_names_the_cells_own_line():
+    # In the cell, the first line is the magic's.
+    assert "3 | def doubled(x) return x" in judge.grade(_exercise("torch"), "\ndef doubled(x) return x").refused
+    assert (
+        "3 |     return x.nothing"
+        in judge.grade(_exercise("torch"), "def doubled(x):\n    return x.nothing").verdicts[0].message
+    )
+
+
+SOLUTION = in_notebook(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permuted_copy"]
+CUDA = {
+    "the shown sizes only": SOLUTION.replace("y[i] =", "if (S == 32 || S == 7 || S == 1) y[i] = 0 *"),
+    "an exit": SOLUTION.replace("int d", "exit(0); int d").replace(
+        "__global__", 'extern "C" void exit(int);\n__global__', 1
+    ),
+    "a constant": SOLUTION.replace("y[i] = x", "y[i] = 0 * x"),
+}
+
+
+@pytest.mark.parametrize("text", CUDA.values(), ids=CUDA)
+def test_no_text_in_cuda_passes(text):
+    assert text != SOLUTION
+    assert not judge.grade(exercise("permuted_copy"), text).passed
+
+
+def test_an_error_in_cuda_names_the_cells_own_line():
+    # In the cell: %%cuda, __global__ …, the brace, and then the mistake.
+    number = SOLUTION[: SOLUTION.index("int d")].count("\n") + 2
+    refused = judge.grade(exercise("permuted_copy"), SOLUTION.replace("int d =", "int d :=")).refused
+    assert f"permuted_copy.cu:{number}:" in refused
+    assert f"{number} |     int d := i % D;" in refused
+
+
+PATCHED = """
+import torch
+from kernels.grading import check, counters, differences, judge, properties, report
+from kernels.grading.submissions import submit
+from kernels.grading.labs import coalescing
+from kernels import lens, worker
+
+torch.equal = torch.allclose = lambda *_, **__: True
+torch.Tensor.__ne__ = lambda *_: torch.zeros(1)
+judge.grade = judge._verdicts = lambda *_: "passed"
+properties._wrong = differences.mismatch = lambda *_: None
+coalescing._call = lambda *_, **__: None
+for one in coalescing.EXERCISES:
+    object.__setattr__(one, "properties", ())
+lens.trace = lambda *_, **__: None
+submit("cuda", "permuted_copy", "__global__ void permuted_copy(float* y, const float* x, int B, int S, int H, int D) {}")
+print(check("permuted_copy").passed)
+"""
+
+
+def test_a_patch_in_the_notebook_does_not_reach_the_judge():
+    ran = subprocess.run([sys.executable, "-c", PATCHED], cwd=ROOT, capture_output=True, text=True)
+    assert ran.stdout == "False\n", ran.stderr
+
+
+def test_a_changed_text_is_judged_by_its_change():
+    wrong = SOLUTION.replace("y[i] = x", "y[i] = -x")
+    try:
+        assert [process.ask("grade", "permuted_copy", text).passed for text in (SOLUTION, wrong, SOLUTION)] == [
+            True,
+            False,
+            True,
+        ]
+    finally:
+        process.stop()

@@ -1,0 +1,94 @@
+"""Every lab's check: it rejects each mistake, for the property that names its cause, and no solution that is right."""
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import mutants
+import nbformat
+import pytest
+
+from kernels.grading import judge
+from kernels.grading.labs import exercise, labs
+from kernels.grading.submissions import in_notebook
+
+ROOT = Path(__file__).parents[2]
+FILES = {
+    one.name: importlib.import_module(f"{mutants.__name__}.{one.name}")
+    for one in pkgutil.iter_modules(mutants.__path__)
+}
+MUTANTS = [(lab, mutant) for lab, file in FILES.items() for mutant in file.MUTANTS]
+ACCEPTED = [
+    (name, title, text)
+    for file in FILES.values()
+    for name, texts in file.ACCEPTED.items()
+    for title, text in texts.items()
+]
+
+
+def solution(lab: str, name: str) -> str:
+    return in_notebook(ROOT / "labs" / "solutions" / f"{lab}.ipynb")[name]
+
+
+def skeleton(lab: str, name: str) -> str:
+    return in_notebook(ROOT / "labs" / f"{lab}.ipynb")[name]
+
+
+EXERCISES = [(lab, one.name) for lab, exercises in labs().items() for one in exercises]
+each_exercise = pytest.mark.parametrize(("lab", "name"), EXERCISES, ids=[name for _, name in EXERCISES])
+
+
+@each_exercise
+def test_the_solution_passes(lab, name):
+    report = judge.grade(exercise(name), solution(lab, name))
+    assert report.passed, report
+
+
+@each_exercise
+def test_the_skeleton_does_not_pass_and_says_what_is_missing(lab, name):
+    report = judge.grade(exercise(name), skeleton(lab, name))
+    assert not report.passed
+    assert report.broken, report
+
+
+@pytest.mark.parametrize(("lab", "mutant"), MUTANTS, ids=[f"{one.exercise}: {one.mistake}" for _, one in MUTANTS])
+def test_a_mutant_is_rejected_for_its_cause(lab, mutant):
+    text = solution(lab, mutant.exercise)
+    assert text.count(mutant.search) == 1, mutant.search
+    report = judge.grade(exercise(mutant.exercise), text.replace(mutant.search, mutant.replace))
+    assert not report.refused, report
+    assert report.broken, "it passes"
+    assert report.broken[0] == mutant.broken, report
+
+
+@pytest.mark.parametrize(("name", "title", "text"), ACCEPTED, ids=[f"{name}: {title}" for name, title, _ in ACCEPTED])
+def test_another_solution_is_accepted(name, title, text):
+    report = judge.grade(exercise(name), text)
+    assert report.passed, report
+
+
+@pytest.mark.parametrize("lab", labs())
+def test_there_are_enough_of_them(lab):
+    assert len(FILES[lab].MUTANTS) >= 12
+    assert sum(map(len, FILES[lab].ACCEPTED.values())) >= 3
+    broken = {(one.exercise, one.broken) for one in FILES[lab].MUTANTS}
+    for one in labs()[lab]:
+        unused = [prop.name for prop in one.properties if (one.name, prop.name) not in broken]
+        assert not unused, f"no mutant is rejected by {unused}"
+
+
+def test_every_lab_has_its_notebooks():
+    for folder in ("labs", "labs/solutions"):
+        assert {path.stem for path in (ROOT / folder).glob("*.ipynb")} == set(labs())
+
+
+@pytest.mark.parametrize("lab", labs())
+def test_the_learners_notebook_is_made_from_the_solved_one(lab):
+    from generate import learners
+
+    made = learners(nbformat.read(ROOT / "labs" / "solutions" / f"{lab}.ipynb", as_version=4))
+    stored = nbformat.read(ROOT / "labs" / f"{lab}.ipynb", as_version=4)
+    for cell in stored.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    assert made == stored, "make labs"

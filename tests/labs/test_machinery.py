@@ -1,0 +1,200 @@
+"""From the solved notebook to the learner's copy, and from there to what is solved."""
+
+import json
+import shutil
+
+import nbformat
+import pytest
+import working_copies
+from generate import learners
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from typer.testing import CliRunner
+
+from kernels.__main__ import app
+from kernels.grading import Report, check, progress, submissions
+from kernels.grading.exercise import Call, Exercise, Property
+from kernels.grading.labs import exercise
+from kernels.grading.report import Verdict
+
+ROOT = working_copies.ROOT
+SOLVED = ROOT / "labs" / "solutions"
+
+
+def lab(source: str) -> nbformat.NotebookNode:
+    return learners(
+        new_notebook(cells=[new_code_cell(source), new_markdown_cell("So.", metadata={"tags": ["solution"]})])
+    )
+
+
+def test_a_solution_gives_way_and_is_folded():
+    made = lab("%%cuda f\n{\n    // BEGIN SOLUTION\n    a;\n        b;\n    // END SOLUTION\n}")
+    assert made.cells[0].source == "%%cuda f\n{\n    // your code here\n}"
+    assert (
+        made.cells[1].source == "<details><summary>Solution</summary>\n\n```cpp\na;\n    b;\n```\n\nSo.\n\n</details>"
+    )
+
+
+def test_what_stands_in_its_place_may_be_code():
+    made = lab(
+        "%%torch f\ndef f():\n    # BEGIN SOLUTION: pass\n    a\n    # END SOLUTION\n\n# BEGIN SOLUTION\nb\n# END SOLUTION"
+    )
+    assert made.cells[0].source == "%%torch f\ndef f():\n    # your code here\n    pass\n\n# your code here"
+    assert made.cells[1].source.count("```python") == 2
+
+
+def test_broken_lines_may_stand_in_its_place():
+    made = lab("%%cuda f\n  // BEGIN SOLUTION\n  a;\n  // INSTEAD\n  // if (b)\n  //     c;\n  // END SOLUTION")
+    assert made.cells[0].source == "%%cuda f\n  if (b)\n      c;"
+    assert "a;" in made.cells[1].source
+    assert "b" not in made.cells[1].source.replace("<summary>", "")
+
+
+def test_a_solution_that_nothing_explains_is_an_error():
+    with pytest.raises(ValueError, match="solution"):
+        learners(new_notebook(cells=[new_code_cell("%%cuda f\n// BEGIN SOLUTION\na\n// END SOLUTION")]))
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A small repository."""
+    for name, text in (("book/machine/a.ipynb", "1"), ("labs/b.ipynb", "2"), ("labs/solutions/b.ipynb", "3")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write(tmp_path / name, text)
+    (tmp_path / "book/intro.md").write_text("words")
+    (tmp_path / "labs/generate.py").write_text("")
+    return tmp_path
+
+
+def write(path, text, output=""):
+    cell = new_code_cell(text, outputs=[nbformat.v4.new_output("stream", text=output)] if output else [])
+    nbformat.write(new_notebook(cells=[cell]), path)
+
+
+def sources(path):
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells]
+
+
+def test_copies_have_the_places_of_their_originals(course):
+    assert working_copies.refresh(course) == []
+    copied = sorted(str(path.relative_to(course / "work")) for path in (course / "work").rglob("*") if path.is_file())
+    assert copied == ["book/intro.md", "book/machine/a.ipynb", "copies.json", "labs/b.ipynb"]
+
+
+def test_a_copy_that_was_only_run_follows_its_original(course):
+    working_copies.refresh(course)
+    write(course / "work/labs/b.ipynb", "2", output="two")
+    write(course / "labs/b.ipynb", "20")
+    assert working_copies.refresh(course) == []
+    assert sources(course / "work/labs/b.ipynb") == ["20"]
+
+
+def test_an_edited_copy_is_never_overwritten_and_a_newer_original_is_told_of(course):
+    working_copies.refresh(course)
+    write(course / "work/labs/b.ipynb", "mine")
+    assert working_copies.refresh(course) == []
+    write(course / "labs/b.ipynb", "20")
+    for _ in range(2):
+        assert [str(path) for path in working_copies.refresh(course)] == ["labs/b.ipynb"]
+        assert sources(course / "work/labs/b.ipynb") == ["mine"]
+    (course / "work/labs/b.ipynb").unlink()
+    assert working_copies.refresh(course) == []
+    assert sources(course / "work/labs/b.ipynb") == ["20"]
+
+
+def test_without_its_record_a_copy_is_taken_for_edited(course):
+    working_copies.refresh(course)
+    write(course / "work/labs/b.ipynb", "mine")
+    (course / "work/copies.json").unlink()
+    working_copies.refresh(course)
+    assert sources(course / "work/labs/b.ipynb") == ["mine"]
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """Working copies of the labs, elsewhere."""
+    monkeypatch.setattr(progress, "WORK", tmp_path)
+    monkeypatch.setattr(progress, "_FILE", tmp_path / "progress.json")
+    shutil.copytree(SOLVED, tmp_path / "labs")
+    return tmp_path
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["grade", *map(str, words)])
+
+
+def test_grade_reads_the_notebooks_and_keeps_what_is_solved(work):
+    folder = ("--folder", work / "labs")
+    ran = run("coalescing", *folder)
+    assert (ran.exit_code, progress.solved()) == (0, {"permuted_copy"}), ran.output
+    assert "solved" in run().output
+
+    notebook = work / "labs" / "coalescing.ipynb"
+    notebook.write_text(notebook.read_text().replace("int d = i % D;", "int d = i % S;"))
+    ran = run("coalescing", *folder)
+    assert (ran.exit_code, progress.solved()) == (1, set())
+    assert "✗ it stays inside its arrays" in ran.output
+
+    notebook.unlink()
+    ran = run("coalescing", *folder)
+    assert ran.exit_code == 1
+    assert "make lab" in ran.output
+
+
+def test_a_check_in_a_working_copy_tells_how_many_are_solved(work, monkeypatch, capsys):
+    monkeypatch.setattr(submissions, "_submitted", {"permuted_copy": ""})
+    for place, state, told in ((work, "held", "1 of "), (work, "broken", "0 of "), (SOLVED, "held", "")):
+        report = Report("permuted_copy", (Verdict("p", state),))
+        monkeypatch.setattr(submissions.process, "ask", lambda *_, report=report: report)
+        monkeypatch.chdir(place)
+        assert check("permuted_copy") == report
+        assert told in capsys.readouterr().out
+    assert progress.solved() == set()
+
+
+def test_what_tests_run_is_no_progress(work):
+    assert run("coalescing", "--folder", SOLVED).exit_code == 0
+    assert progress.solved() == set()
+
+
+def test_an_unknown_lab_is_a_usage_error():
+    ran = run("nonsense")
+    assert ran.exit_code == 2
+    assert "coalescing" in ran.output
+
+
+def test_of_several_cells_the_last_counts(tmp_path):
+    cells = ["%%cuda f\nfirst", "f", "%%cuda  f \nsecond", "%%triton g\n", "# %%cuda f\nno", "%%cuda\nno"]
+    nbformat.write(
+        new_notebook(cells=[new_markdown_cell("%%cuda f\nno"), *map(new_code_cell, cells)]), tmp_path / "a.ipynb"
+    )
+    assert submissions.in_notebook(tmp_path / "a.ipynb") == {"f": "second", "g": ""}
+
+
+def test_a_check_before_the_cell_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(submissions, "_submitted", {})
+    assert "%%cuda permuted_copy" in check("permuted_copy").refused
+
+
+def test_wrong_names_are_errors():
+    with pytest.raises(ValueError, match="permuted_copy"):
+        check("nonsense")
+    with pytest.raises(ValueError, match="%%cuda, got %%triton"):
+        submissions.submit("triton", "permuted_copy", "")
+
+
+def test_an_exercise_that_contradicts_itself_is_an_error():
+    with pytest.raises(ValueError, match="several lines"):
+        Exercise("f", "cuda", Call, {}, (), prelude="a\nb")
+    twice = Property("p", lambda trials: None, "runs")
+    with pytest.raises(ValueError, match="once"):
+        Exercise("f", "cuda", Call, {}, (twice, twice))
+    with pytest.raises(ValueError, match="nonsense"):
+        exercise("nonsense")
+
+
+def test_a_report_survives_json_and_escapes_what_it_shows():
+    report = Report("f", refused="<b>", printed="&")
+    assert Report.from_dict(json.loads(json.dumps({**vars(report)}))) == report
+    assert "&lt;b&gt;" in report._repr_html_()
+    assert not report.passed
+    assert not Report("f").passed

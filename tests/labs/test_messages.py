@@ -1,0 +1,138 @@
+"""What a learner reads: the line, the cause, and the first wrong elements."""
+
+import pytest
+import torch
+
+from kernels.grading import judge
+from kernels.grading.differences import described, mismatch, wrong_elements
+from kernels.grading.labs import exercise
+from kernels.grading.manners import unmannerly
+from kernels.grading.report import Report
+
+HEAD = """__global__ void permuted_copy(float* y, const float* x, int B, int S, int H, int D)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= B * S * H * D) return;
+"""
+
+
+def said(report: Report) -> str:
+    (message,) = [one.message for one in report.verdicts if one.state == "broken"][:1]
+    return message
+
+
+def graded(body: str) -> Report:
+    return judge.grade(exercise("permuted_copy"), f"{HEAD}{body}\n}}")
+
+
+def test_a_strided_access_is_told_with_its_line_and_its_bytes():
+    report = graded(
+        "    int s = i % S, d = i / S % D, h = i / (D * S) % H, b = i / (D * S * H);\n"
+        "    y[((b * H + h) * S + s) * D + d] = x[((b * S + s) * H + h) * D + d];"
+    )
+    message = said(report)
+    assert "line 7 reads x: 128 requests, each of which asks for 128 bytes and moves 1,024" in message
+    assert "8× the sectors that hold x: 4,096 for 512; let neighbouring threads differ in d" in message
+
+
+def test_values_in_the_wrong_places_are_told_as_such():
+    message = said(graded("    y[i] = x[i];"))
+    assert "the right values, in the wrong places" in message
+    assert "y[0, 0, 1, 0]: got " in message
+    assert "(with B = 2, S = 32, H = 4, D = 16)" in message
+
+
+def test_what_waits_is_not_judged():
+    states = [one.state for one in graded("").verdicts]
+    assert states == ["held"] * 3 + ["broken"] + ["waits"] * 4
+
+
+def test_what_is_wrong_stays_the_same_until_it_is_mended():
+    body = "    y[i] = 2 * x[i];"
+    assert repr(graded(body)) == repr(graded(body))
+
+
+def test_a_trace_shows_the_lines_of_the_cell():
+    found = judge.trace(exercise("permuted_copy"), f"{HEAD}    y[i] = x[i];\n}}", "odd")
+    assert found.grid == (2, 1, 1)
+    assert [one.names for one in found.line(6)] == [("x",), ("y",)]
+    with pytest.raises(RuntimeError, match="does not compile"):
+        judge.trace(exercise("permuted_copy"), f"{HEAD}    y[i] := x[i];\n}}", "odd")
+
+
+def test_what_a_kernel_prints_is_shown():
+    assert graded('    if (i == 0) printf("here\\n");').printed.startswith("here\n")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ([(0, 0)], "1 of 12 elements of y, all in y[0, 0], is"),
+        ([(1, 2), (2, 2)], "2 of 12 elements of y, all in y[1:, 2], are"),
+        ([(0, 0), (2, 3)], "2 of 12 elements of y, all in y[:, :], are"),
+        ([(0, 0), (1, 1)], "2 of 12 elements of y, all in y[:2, :2], are"),
+    ],
+)
+def test_where_elements_are(wrong, words):
+    chosen = torch.zeros(3, 4, dtype=torch.bool)
+    for at in wrong:
+        chosen[at] = True
+    assert described("y", chosen, "is", "are") == words
+    assert described("y", torch.ones(2, dtype=torch.bool), "is", "are") == "every element of y is"
+
+
+def test_no_more_than_the_first_three_are_shown():
+    got, expected = torch.zeros(5), torch.arange(5.0)
+    lines = mismatch("y", got, expected, got != expected).splitlines()
+    assert lines == ["4 of 5 elements of y, all in y[1:], are wrong"] + [
+        f"y[{i}]: got 0, expected {i}" for i in (1, 2, 3)
+    ]
+
+
+def test_rounding_is_not_wrong_and_nan_and_zero_are():
+    exact = torch.linspace(1, 2, 100, dtype=torch.float64)
+    good = exact.float()
+    assert not wrong_elements(good, exact, good).any()
+    for value in (float("nan"), 0.0, float("inf")):
+        bad = good.clone()
+        bad[7] = value
+        assert wrong_elements(bad, exact, good).nonzero().tolist() == [[7]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os",
+        "import sys",
+        "import numpy as np",
+        "import kernels",
+        "from kernels.grading import judge",
+        "from . import judge",
+        "import torch\ntorch.equal = None",
+        "import torch\ntorch.nn.functional.gelu = None",
+        "import torch as t\ndel t.equal",
+        "import torch\ntorch.Tensor.double, a = None, 1",
+        "import torch\nfor torch.equal in range(3): pass",
+        "setattr(1, 'a', 2)",
+        "exec('')",
+        "import torch\ntorch.sys.exit()",
+        "def f(): pass\nf.__globals__",
+        "().__class__",
+    ],
+)
+def test_bad_manners_are_seen(text):
+    assert unmannerly(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch, triton\nimport triton.language as tl\nimport torch.nn.functional as F\nimport math",
+        "import torch\nclass M(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = 1",
+        "import torch\nf = torch.compile(lambda x: x, fullgraph=True)",
+        "x = [1]\nx[0] = 2",
+        "def f(: wrong",
+    ],
+)
+def test_good_manners_are_let_through(text):
+    assert unmannerly(text) is None

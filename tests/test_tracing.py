@@ -1,0 +1,28 @@
+"""python -m kernels.measure.tracing: what is timed is what is said, and what a worker imports is little."""
+
+import pytest
+import worker_functions as functions
+
+from kernels import machine, worker
+from kernels.measure import tracing
+from kernels.measure.cuda_cpu.rows import ROWS, N
+
+pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="needs a C++ compiler")
+
+
+def test_every_way_of_a_launch_is_timed():
+    measured = tracing.overheads(64, calls=2)
+    assert [one.way for one in measured] == ["in this process", "isolated", "traced"]
+    assert all(one.wall_ms > 0 for one in measured)
+
+
+def test_accesses_are_counted():
+    """Of the transpose: each element is read and written in global and in shared memory."""
+    row = next(row for row in ROWS if row.name.startswith("transpose"))
+    assert tracing.speed(row, rounds=1).accesses == 4 * N**2
+
+
+def test_a_worker_has_not_imported_the_compiler():
+    """The pages that torch.compile brings would make every fork, and so every check, cost half as much again."""
+    assert worker.run(functions.imported, "torch")
+    assert not worker.run(functions.imported, "torch._dynamo")
