@@ -16,7 +16,7 @@ LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)
 # A cell that hangs is found in two minutes. Chapters run one at a time: some of them measure.
 NBVAL := $(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=120
 
-.PHONY: help setup doctor book lab labs test test-more test-gpu references resources measure clean
+.PHONY: help setup doctor book lab labs test test-more test-gpu references resources counters measure clean
 
 help:
 	@echo 'make book        build the book from the stored outputs'
@@ -28,6 +28,7 @@ help:
 	@echo 'make doctor      what is here, and what each missing piece costs'
 	@echo 'make references  execute every notebook and store its outputs'
 	@echo 'make resources   store what the compilers say of every kernel'
+	@echo 'make counters    store what the lens counts of every CUDA C rung'
 	@echo 'make measure     on a GPU: write book/results/<gpu>.json'
 
 setup: $(SETUP)
@@ -76,6 +77,9 @@ references: $(SETUP)
 
 resources: $(SETUP)
 	TRITON_INTERPRET=0 $(PY) -m kernels.resources tests/resources.json
+
+counters: $(SETUP)
+	$(PY) -m kernels.lens.regressions tests/lens/counters.json
 
 measure: $(SETUP)
 	mkdir -p book/results

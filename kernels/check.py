@@ -198,15 +198,15 @@ def _first(mask: torch.Tensor) -> tuple[int, ...]:
 @contextlib.contextmanager
 def nan_filled_memory() -> Iterator[None]:
     """Within it, torch.empty gives NaN."""
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    fill = torch.utils.deterministic.fill_uninitialized_memory
-    # The filling works only while deterministic algorithms are asked for; warn_only keeps the others running.
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    before, fill = torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
+    # The filling works only while deterministic algorithms are asked for; "warn" keeps the others running. (The function
+    # use_deterministic_algorithms does the same, and imports the compiler, a second in every process.)
+    torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.set_deterministic_debug_mode(before)
         torch.utils.deterministic.fill_uninitialized_memory = fill
 
 

@@ -74,8 +74,8 @@ def runs(op: Operation) -> dict[str, Run | str]:
     machine = kernels.machine.here("cpu")
     found: dict[str, Run | str] = {}
     known: dict[tuple, str] = {}
+    seen: set[tuple] = set()  # kernels and their blocks: a width that brings nothing new is left out
     for variant in (variant for variant in op.variants if variant.level == 5):
-        seen: set[tuple] = set()  # kernels and blocks of this variant: a width that brings nothing new is left out
         for case in _cases(op):
             if variant.unsupported(case, machine) is not None:
                 continue

@@ -44,12 +44,11 @@ def input_gradient(dy, x, weight, inside, N, eps):
     rstd = (1.0 / tl.sqrt(tl.sum(centred * centred, 1) / N + eps))[:, None]
     normalised = centred * rstd
     g = dy * weight
-    mean_g = tl.div_rn(tl.sum(g, 1), tl.cast(N, tl.float32))[:, None]
+    mean_g = (tl.sum(g, 1) / N)[:, None]
     mean_gn = (tl.sum(g * normalised, 1) / N)[:, None]
-    # The product alone, rounded: fused into a subtraction it would leave its rounding where g and its mean are equal. Made
-    # again, since kept from above it would take registers.
-    g = tl.fma(dy, weight, 0.0)
-    return rstd * (g - mean_g - normalised * mean_gn), normalised
+    # dx of a row of one column is 0, but a product fused into g - mean_g leaves its rounding there.
+    scale = tl.where(N > 1, rstd, 0.0)
+    return scale * (g - mean_g - normalised * mean_gn), normalised
 
 
 @triton.jit

@@ -92,7 +92,7 @@ def columns_kernel(
         mean_g = tl.load(statistics_ptr + 2 * M + rows, mask=rows < M, other=0.0)
         mean_gn = tl.load(statistics_ptr + 3 * M + rows, mask=rows < M, other=0.0)
         normalised = (x - mean) * rstd
-        g = tl.fma(dy, weight, 0.0)  # rounded, as in triton_backward.input_gradient
+        g = dy * weight
         tl.store(dx_ptr + rows * N + columns, rstd * (g - mean_g - normalised * mean_gn), mask=inside)
         if dweight_ptr is not None:
             dweight += dy * normalised
