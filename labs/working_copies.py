@@ -10,31 +10,26 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LEFT_OUT = {
-    "_ext",
-    "_static",
-    "lab_settings",
-    "results",
-    "solutions",
-    "__pycache__",
-    ".ipynb_checkpoints",
+# What makes the book, and not what chapters read or show.
+LEFT_OUT = {"_ext", "_static", "lab_settings", "solutions", "__pycache__"}
+LEFT_OUT |= {
+    "references.py",
+    "generate.py",
+    "working_copies.py",
+    "ruff.toml",
 }
+LEFT_OUT |= {".ipynb_checkpoints", ".ruff_cache"}
 
 
 def originals(root: Path) -> list[Path]:
-    """What is copied, from the root: notebooks, pages, and the files that they show."""
+    """What is copied, from the root: notebooks, and the files they use."""
     files = [
         path.relative_to(root)
         for top in ("book", "labs")
         for path in sorted((root / top).rglob("*"))
+        if path.is_file()
     ]
-    return [
-        path
-        for path in files
-        if (root / path).is_file()
-        and path.suffix not in (".py", ".toml")
-        and not LEFT_OUT & set(path.parts)
-    ]
+    return [path for path in files if not LEFT_OUT & set(path.parts)]
 
 
 def content(path: Path) -> str:

@@ -29,13 +29,18 @@ class _Compiled:
         from torch._dynamo import optimize  # seconds, and only a worker needs it
 
         torch.compiler.reset()
-        self.function, self.graphs, self.failed_guards = function, [], []
+        self.function, self.graphs, self.failed_guards, self.runs = function, [], [], 0
         keep = {"guard_fail_fn": lambda failure: self.failed_guards.append(str(failure.reason))}
         self.compiled = optimize(self._backend, nopython=True, dynamic=True, **keep)(function)
 
     def _backend(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable:
         self.graphs.append(graph)
-        return graph.forward
+
+        def run(*inputs: Any) -> Any:
+            self.runs += 1
+            return graph.forward(*inputs)
+
+        return run
 
 
 _latest: _Compiled | None = None
@@ -45,8 +50,8 @@ def with_gradient(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dic
     """Observes f(x, …) → y: the results are y and the gradient of x, where `args` has dy.
 
     They are those of the compiled function, or of the plain one if the graph breaks. Facts: "break", why and where, or
-    None; "compilations" in this call; "failed", the guard that made it compile again; the number of "operators" in the
-    graphs, those that are not PyTorch's, "foreign", and those that need a value, "asks".
+    None; "compilations" and "runs" of graphs in this call; "failed", the guard that made it compile again; operators in
+    the graphs that are not PyTorch's, "foreign", and those that need a value, "asks".
     """
     global _latest
     from torch._dynamo.exc import TorchDynamoException
@@ -55,7 +60,7 @@ def with_gradient(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dic
     y = _result(function, given)  # an error of the plain function is told as Python tells it
     if _latest is None or _latest.function is not function:
         _latest = _Compiled(function)
-    before, broke = len(_latest.graphs), None
+    compiled, run, broke = len(_latest.graphs), _latest.runs, None
     _latest.failed_guards.clear()
     try:
         y = _result(_latest.compiled, given)
@@ -67,9 +72,9 @@ def with_gradient(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dic
     nodes = [node for graph in _latest.graphs for node in graph.graph.nodes if node.op.startswith("call_")]
     facts = {
         "break": broke,
-        "compilations": len(_latest.graphs) - before,
+        "compilations": len(_latest.graphs) - compiled,
+        "runs": _latest.runs - run,
         "failed": next(iter(_latest.failed_guards), ""),
-        "operators": len(nodes),
         "foreign": [_told_of(node) for node in nodes if not _of_torch(node)],
         "asks": [_told_of(node) for node in nodes if _asks(node)],
     }
@@ -132,12 +137,13 @@ def _told(trial: Trial) -> str:
 
 
 def of_operators(name: str, hint: str = "") -> Property:
-    """There is a graph, and nothing in it but PyTorch's operators, which a backend can look into."""
+    """Every call runs a graph, and nothing is in it but PyTorch's operators, which a backend can look into."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if not one.facts["break"]):
-            if not trial.facts["operators"]:
-                return "the graph is empty: the compiler was not let in"
+            if not trial.facts["runs"]:
+                sizes = ", ".join(f"{name} = {value}" for name, value in trial.sizes.items())
+                return f"no graph ran in the call with {sizes}: the compiler was not let in"
             if foreign := trial.facts["foreign"]:
                 return (
                     f"the graph only calls {foreign[0]}, and a backend cannot look into that: use PyTorch's operators"

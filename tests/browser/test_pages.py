@@ -36,7 +36,7 @@ def test_nothing_is_broken(visit, book, page, theme, width):
     assert visited.problems() == []
 
 
-@pytest.mark.parametrize("page", CHAPTERS)
+@pytest.mark.parametrize("page", [page for page in CHAPTERS if page.startswith("book/")])
 def test_a_chapter_has_figures_and_maths(visit, book, page):
     article = visit(f"{book}/{page}.html").page.locator("article")
     assert article.locator("figure.plotly-figure svg.main-svg").count() > 0

@@ -26,6 +26,15 @@ ACCEPTED = [
 ]
 
 
+def parametrized(names, rows, title, kind):
+    """A test for each row. Of each kind the first is run by `make test`, the others by `make test-more`."""
+    kinds = [kind(row) for row in rows]
+    marks = [[pytest.mark.slow] if kinds[i] in kinds[:i] else [] for i in range(len(rows))]
+    return pytest.mark.parametrize(
+        names, [pytest.param(*row, id=title(row), marks=mark) for row, mark in zip(rows, marks, strict=True)]
+    )
+
+
 def solution(lab: str, name: str) -> str:
     return in_notebook(ROOT / "labs" / "solutions" / f"{lab}.ipynb")[name]
 
@@ -51,7 +60,12 @@ def test_the_skeleton_does_not_pass_and_says_what_is_missing(lab, name):
     assert report.broken, report
 
 
-@pytest.mark.parametrize(("lab", "mutant"), MUTANTS, ids=[f"{one.exercise}: {one.mistake}" for _, one in MUTANTS])
+@parametrized(
+    ("lab", "mutant"),
+    MUTANTS,
+    title=lambda row: f"{row[1].exercise}: {row[1].mistake}",
+    kind=lambda row: (row[1].exercise, row[1].broken),
+)
 def test_a_mutant_is_rejected_for_its_cause(lab, mutant):
     text = solution(lab, mutant.exercise)
     assert text.count(mutant.search) == 1, mutant.search
@@ -61,7 +75,7 @@ def test_a_mutant_is_rejected_for_its_cause(lab, mutant):
     assert report.broken[0] == mutant.broken, report
 
 
-@pytest.mark.parametrize(("name", "title", "text"), ACCEPTED, ids=[f"{name}: {title}" for name, title, _ in ACCEPTED])
+@parametrized(("name", "title", "text"), ACCEPTED, title=lambda row: f"{row[0]}: {row[1]}", kind=lambda row: row[0])
 def test_another_solution_is_accepted(name, title, text):
     report = judge.grade(exercise(name), text)
     assert report.passed, report

@@ -60,8 +60,13 @@ def test_a_trace_shows_the_lines_of_the_cell():
         judge.trace(exercise("permuted_copy"), f"{HEAD}    y[i] := x[i];\n}}", "odd")
 
 
-def test_what_a_kernel_prints_is_shown():
-    assert graded('    if (i == 0) printf("here\\n");').printed.startswith("here\n")
+def test_what_a_kernel_prints_is_shown_once_and_cut():
+    right = "    int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;\n"
+    right += "    y[i] = x[((b * S + s) * H + h) * D + d];\n"
+    report = graded(right + '    if (i == 0) printf("%d\\n", S);')
+    assert report.passed
+    assert report.printed == "32\n7\n1\n"
+    assert len(graded(right + '    printf("%f\\n", x[i]);').printed) < 2_100
 
 
 @pytest.mark.parametrize(

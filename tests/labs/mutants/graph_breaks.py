@@ -19,14 +19,11 @@ _MEAN = "means = x.unflatten(0, (-1, 4)).mean(1)"
 MUTANTS = [
     Mutant("clip_rows", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
-        ("a maximum over all rows", "x.norm(dim=1, keepdim=True)", "x.norm()", _CLIPPED),
-        ("columns in place of rows", "x.norm(dim=1", "x.norm(dim=0", _CLIPPED),
-        ("absolute values summed", "x.norm(dim=1", "x.norm(p=1, dim=1", _CLIPPED),
+        ("columns in place of rows", "x.norm(dim=1, k", "x.norm(dim=0, k", _CLIPPED),
+        ("absolute values summed", "x.norm(dim=1, k", "x.norm(p=1, dim=1, k", _CLIPPED),
         ("every row made as long as the limit", "norms.clamp(min=limit)", "norms", _CLIPPED),
-        ("elements clipped, not rows", _CLIP, "return x.clamp(-limit, limit)", _CLIPPED),
-        ("a missing dimension", ", keepdim=True", "", _ENDS),
         ("nothing returned", "return x", "x", _ENDS),
-        ("half precision", "x.norm(", "x.bfloat16().norm(", _CLIPPED),
+        ("half precision", "x.norm(dim=1, k", "x.bfloat16().norm(dim=1, k", _CLIPPED),
         ("a norm without its gradient", "norms.clamp", "norms.detach().clamp", _ZEROS),
         ("a factor clamped afterwards", _CLIP, "return x * (limit / norms).clamp(max=1)", _ZEROS),
         ("a factor chosen afterwards", _CLIP, "return torch.where(norms > limit, x * (limit / norms), x)", _ZEROS),
@@ -60,7 +57,6 @@ MUTANTS = [
             "x = x.index_put((norms[:, 0] > 1e9,), x[norms[:, 0] > 1e9])\n    return x",
             _ASKS,
         ),
-        ("values in a list", "return x", "if max(norms[:, 0].tolist()) < 0:\n        return x\n    return x", _BREAK),
         (
             "eager, by the compiler's stance",
             _CLIP,
@@ -71,13 +67,11 @@ MUTANTS = [
 ] + [
     Mutant("pooled", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
-        ("one step late", "step + 1", "step", _MEANS),
+        ("one step late", "min((step + 1)", "min(step", _MEANS),
         ("a factor without end", _FACTOR, "factor = (step + 1) / 8", _MEANS),
-        ("a quotient without its fraction", "(step + 1) / 8", "(step + 1) // 8", _MEANS),
+        ("a quotient without its fraction", "min((step + 1) / 8", "min((step + 1) // 8", _MEANS),
         ("groups of every fourth row", "x.unflatten(0, (-1, 4)).mean(1)", "x.unflatten(0, (4, -1)).mean(0)", _MEANS),
-        ("a sum in place of a mean", ".mean(1)", ".sum(1)", _MEANS),
         ("a mean without its gradient", "return factor * means", "return factor * means.detach()", _GRADIENT),
-        ("half of the gradient", "return factor * means", "return factor * (means + means.detach()) / 2", _GRADIENT),
         ("an if on the step", _FACTOR, "factor = (step + 1) / 8 if step < 8 else 1.0", _ONCE),
         ("an index into a list", _FACTOR, "factor = [(n + 1) / 8 for n in range(8)][min(step, 7)]", _ONCE),
         (
@@ -86,13 +80,12 @@ MUTANTS = [
             "means = torch.stack([x[n : n + 4].mean(0) for n in range(0, x.shape[0], 4)])",
             _ONCE,
         ),
-        ("a list as long as the input", _MEAN, "means = torch.stack([four.mean(0) for four in x.split(4)])", _ONCE),
         ("an if on the shape", _MEAN, _MEAN + "\n    if x.shape[0] > 10:\n        means = means + 0.0", _ONCE),
         ("a loop over the steps", "min((step + 1) / 8, 1.0)", "min(sum(1 / 8 for _ in range(step + 1)), 1.0)", _ONCE),
         (
             "a message with the step",
-            "return factor",
-            'print("step", step)\n    return factor',
+            "return factor * means",
+            'print("step", step)\n    return factor * means',
             _BREAK,
         ),
         (
@@ -104,9 +97,15 @@ MUTANTS = [
         ),
         (
             "nothing for the later steps",
-            "return factor",
-            "means = means[: 10 - min(step, 10)]\n    return factor",
+            "return factor * means",
+            "return factor * means[: 10 - min(step, 10)]",
             _ENDS,
+        ),
+        (
+            "eager wherever it would compile again",
+            _FACTOR,
+            'factor = (step + 1) / 8 if step < 8 else 1.0\n    torch.compiler.set_stance("eager_on_recompile")',
+            _ALL,
         ),
         ("a value", "return factor * means", "return factor * means + 0 * means.sum().item()", _ASKS),
     )

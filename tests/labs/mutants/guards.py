@@ -60,8 +60,10 @@ MUTANTS = [
         ("columns up to the stride", "j < W; j", "j < y_stride; j", _INSIDE),
         ("rows off by one", "i < H; i", "i <= H; i", _INSIDE),
         ("a pixel beyond each row", "y[i", "if (j == first_j) y[i * y_stride + W] = 0;\n        y[i", _PADDING),
-        ("blocks that overlap", "int first_j = blockIdx.x * blockDim.x", "int first_j = blockIdx.x", _ONCE),
+        ("blocks that overlap", "int first_j = blockIdx.x * blockDim.x", "int first_j = blockIdx.x", _WRITTEN),
         ("a width that is written down", "x[i * x_stride + j]", "x[i * (W % 8 ? W : x_stride) + j]", _ANY_GRID),
+        ("steps of a row less", "i += rows", "i += max(rows - 1, 1)", _ONCE),
+        ("zeros first, by every block", "int rows =", "for (int k = 0; k < W; ++k) y[k] = 0;\n    int rows =", _RACE),
         ("a quotient of whole numbers", "255.0f", "255", _RIGHT),
         (
             "one thread does it all",
@@ -70,7 +72,7 @@ MUTANTS = [
             "#define rows one\n    int whatever = ",
             _SHARED,
         ),
-        ("a barrier in the loop", _PIXEL, "__syncthreads(); " + _PIXEL, _ENDS),
+        ("a barrier in the loop", "float value", "__syncthreads();\n            float value", _ENDS),
     )
 ]
 
