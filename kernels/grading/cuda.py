@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,7 +37,8 @@ def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> li
         if done[-1].error:
             return done  # so that an endless loop is waited for once
     if torch.cuda.is_available():
-        done += [_on_gpu(exercise, kernel, trial) for trial in trials]
+        with contextlib.redirect_stdout(io.StringIO()):  # the trace has printed the same
+            done += [_on_gpu(exercise, kernel, trial) for trial in trials]
     return done
 
 

@@ -29,7 +29,13 @@ def _compiled(source: Source, name: str, target: int) -> dict[str, int]:
         return found[0] if found else None
 
     folders = (NVRTC_HEADERS, *cuda_headers())
-    options = [f"--gpu-architecture=sm_{target}", "--ptxas-options=-v", *(f"-I{folder}" for folder in folders)]
+    # Beside a driver NVRTC keeps what it compiled, and gives it back without the report.
+    options = [
+        f"--gpu-architecture=sm_{target}",
+        "--ptxas-options=-v",
+        "--no-cache",
+        *(f"-I{folder}" for folder in folders),
+    ]
     options += [*source.options, *([] if any("-std=" in option for option in source.options) else ["-std=c++17"])]
     program = call("CreateProgram", source.for_nvrtc.encode(), source.filename.encode(), 0, [], [])
     try:

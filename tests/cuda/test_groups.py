@@ -171,5 +171,5 @@ def test_a_reduction_with_threads_that_have_finished():
 
 def test_a_reduction_over_a_block_does_not_compile(compiling_device):
     code = BEGIN + "__global__ void k(int* x) { x[0] = cg::reduce(cg::this_thread_block(), 1, cg::plus<int>()); }"
-    with pytest.raises(CompileError, match=r"cg::reduce"):
+    with pytest.raises(CompileError, match="cg::reduce|does not exclusively represent a tile"):
         RawKernel(code, "k")((1,), (32,), (torch.zeros(1, dtype=torch.int32, device=compiling_device),))
