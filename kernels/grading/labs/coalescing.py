@@ -34,9 +34,12 @@ EXERCISES = (
             "one": {"B": 1, "S": 1, "H": 1, "D": 1},
         },
         properties=(
-            properties.stays_inside(hint="There are more threads than elements. What must a spare thread do?"),
+            properties.stays_inside(
+                hint="Is the thread named above a spare one, with a number beyond the last element? Then it must do "
+                "nothing. If not, one of its indices is too large: s has to stay below S, h below H."
+            ),
             properties.finishes(),
-            properties.without("race", name="no element is written twice"),
+            properties.without("race", name="no two threads write one place differently"),
             properties.written(
                 "every element of y is written",
                 hint="A thread finds its element from blockIdx.x, blockDim.x, threadIdx.x.",

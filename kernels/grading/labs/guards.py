@@ -154,7 +154,7 @@ EXERCISES = (
             "global_store_requests",
             lambda H, W, **_: 4 * H * W // 32,
             "even",
-            name="the threads share the work",
+            name="the lanes of a warp share the work",
             advice="let every thread of a warp have pixels of its own",
         ),
     ),

@@ -62,7 +62,12 @@ MUTANTS = [
     y[i] =""",
             _READS,
         ),
-        ("each element written twice", "y[i] =", "y[B * S * H * D - 1 - i] = 0; y[i] =", "no element is written twice"),
+        (
+            "each element written twice",
+            "y[i] =",
+            "y[B * S * H * D - 1 - i] = 0; y[i] =",
+            "no two threads write one place differently",
+        ),
         (
             "a neighbour read, too",
             "y[i] =",

@@ -11,7 +11,7 @@ _WRITTEN = "every pixel is written"
 _RIGHT = "y is (x / 255 − mean) / std"
 _ANY_SIZE = "also for an image that the blocks do not divide"
 _ANY_GRID = "also for other images and grids"
-_SHARED = "the threads share the work"
+_SHARED = "the lanes of a warp share the work"
 
 _GUARD = "if (i < H && j < W)"
 _PIXEL = """float value = x[i * x_stride + j] / 255.0f;
