@@ -16,11 +16,11 @@ def fewest_sectors(
     """Sectors loaded from or stored to an array are at most `times` those that its bytes lie in.
 
     kind: "load" or "store". array: a parameter, whose tensor begins at a sector and is a multiple of 32 bytes in the cases.
-    advice: what to change, the end of the message.
+    advice: what to change, the end of the message. Atomic operations load and store.
     """
 
     def broken(trial: Trial) -> str | None:
-        accesses = [one for one in _global(trial) if one.kind == kind and array in one.names]
+        accesses = [one for one in _global(trial) if one.kind in (kind, "atomic") and array in one.names]
         sectors = sum(one.sectors for one in accesses)
         fewest = trial.call.args[array].nbytes // SECTOR_BYTES
         if sectors <= times * fewest:

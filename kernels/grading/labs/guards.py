@@ -11,6 +11,7 @@ import torch
 from kernels.grading import counters, lookalikes, properties
 from kernels.grading.differences import described
 from kernels.grading.exercise import Call, Exercise, Property, Trial
+from kernels.lens.result import Access, Trace
 
 
 def _call(
@@ -67,12 +68,16 @@ def _padding_is_left(hint: str) -> Property:
     return Property("the padding of y is left alone", broken, "writes", hint)
 
 
+def _changes(trace: Trace) -> list[Access]:
+    return [one for one in trace.accesses if one.kind != "load" and one.space == "global"]
+
+
 def _each_once() -> Property:
     """No more elements of y are stored than there are pixels."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in trials:
-            stores = [one for trace in trial.traces for one in trace.accesses if one.kind == "store"]
+            stores = [one for trace in trial.traces for one in _changes(trace)]
             stored, pixels = sum(one.bytes for one in stores) // 4, trial.sizes["H"] * trial.sizes["W"]
             if stored > pixels:
                 launch = f"grid = {trial.call.grid}, block = {trial.call.block}"
@@ -81,7 +86,7 @@ def _each_once() -> Property:
                 )
         return None
 
-    hint = "Values are right when two threads do the same. Which pixels does the first thread of block (1, 0) take?"
+    hint = "Values are right when two threads do the same. Which pixels does the first thread of the second block take?"
     return Property("no pixel is computed twice", broken, "costs", hint)
 
 

@@ -118,8 +118,8 @@ EXERCISES = (
             "lanes": {"M": 8, "N": 100},
             "narrow": {"M": 8, "N": 7},
             "wide": {"M": 8, "N": 1500},
-            "float16": {"M": 16, "N": 96, "dtype": "float16"},
-            "bfloat16": {"M": 8, "N": 96, "dtype": "bfloat16"},
+            "float16": {"M": 64, "N": 96, "dtype": "float16"},
+            "bfloat16": {"M": 64, "N": 96, "dtype": "bfloat16"},
         },
         properties=(
             properties.stays_inside(

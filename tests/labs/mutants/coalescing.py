@@ -62,6 +62,7 @@ MUTANTS = [
     y[i] =""",
             _READS,
         ),
+        ("each element exchanged before", "y[i] =", "atomicExch(&y[i], 0.0f); y[i] =", _WRITES),
         (
             "each element written twice",
             "y[i] =",
