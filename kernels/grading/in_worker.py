@@ -19,7 +19,9 @@ def load_error(name: str, source: str) -> str | None:
     """What is raised when the text is loaded, or None."""
     try:
         load(name, source)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # none may leave: pickled, an exception of the text's own would run in the judge
         return _told(error, name, source)
     return None
 
@@ -30,14 +32,18 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
     found: list[tuple] = []
     try:
         function = load(name, source)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
         return [(None, {}, _told(error, name, source))] * len(given)
     for args in given:
         try:
             with check.nan_filled_memory(), check.quiet():
                 result, facts = observe(function, args)
                 found.append((_tensors(result), facts, None))
-        except Exception as error:
+        except SystemExit:
+            raise
+        except BaseException as error:
             found.append((None, {}, _told(error, name, source)))
     return found
 
@@ -66,7 +72,7 @@ def _tensors(result: Any) -> list[torch.Tensor]:
     return [one.detach().as_subclass(torch.Tensor).clone(memory_format=torch.contiguous_format) for one in results]
 
 
-def _told(error: Exception, name: str, source: str) -> str:
+def _told(error: BaseException, name: str, source: str) -> str:
     """What was raised, and at which line of the text."""
     if isinstance(error, NotImplementedError) and not str(error):
         return f"{name} is not written yet"

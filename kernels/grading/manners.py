@@ -9,7 +9,10 @@ from __future__ import annotations
 import ast
 
 _IMPORTS = {"torch", "triton", "math", "functools", "typing", "__future__"}
-_CALLS = {"setattr", "delattr", "exec", "eval", "compile", "__import__", "globals", "vars", "open"}
+_NAMES = {"setattr", "delattr", "getattr", "exec", "eval", "compile", "__import__", "globals", "vars", "open"}
+_FRAMES = {"tb_frame", "f_back", "f_locals", "f_globals", "gi_frame", "cr_frame"}
+_MODULES = {"sys", "os", "modules", "builtins", "importlib", "threading", "multiprocessing", "overrides"}
+_OWN = {"__init__", "__name__", "__doc__"}
 
 
 def unmannerly(source: str) -> str | None:
@@ -35,12 +38,12 @@ def _wrong(node: ast.AST, imported: set[str]) -> str | None:
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or "."]
         if other := [name for name in modules if name.split(".")[0] not in _IMPORTS]:
             return f"import {other[0]}: it needs no more than {', '.join(sorted(_IMPORTS - {'__future__'}))}"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
-        return f"call {node.func.id}"
+    if isinstance(node, ast.Name) and node.id in _NAMES:
+        return f"use {node.id}"
     if isinstance(node, ast.Attribute):
         if isinstance(node.ctx, (ast.Store, ast.Del)) and _root(node) in imported:
             return f"change {ast.unparse(node)}"
-        if node.attr in ("sys", "modules", "__globals__", "__builtins__", "__dict__", "__class__"):
+        if node.attr in _FRAMES | _MODULES or (node.attr.startswith("_") and node.attr not in _OWN):
             return f"use {ast.unparse(node)}"
     return None
 

@@ -64,6 +64,27 @@ def doubled(x): return x
 modules = torch.sys.modules
 def doubled(x): return x
 """,
+    "an exception that runs in the judge": """
+class Patch(BaseException):
+    def __reduce__(self):
+        return torch.load, ("no such file",)
+def doubled(x): raise Patch
+""",
+    "exec by another name": "run = exec\ndef doubled(x): run('y = 2 * x'); return x",
+    "the caller's frame": """
+def doubled(x):
+    try: raise ValueError
+    except ValueError as error: return error.__traceback__.tb_frame.f_back.f_locals.get("expected", x)
+""",
+    "a thread, which no mode follows": """
+def doubled(x):
+    torch.multiprocessing.reductions.threading.Thread(target=x.mul_, args=(2,)).start()
+    return 0 * x
+""",
+    "the modes, switched off": """
+def doubled(x):
+    with torch.utils._python_dispatch._disable_current_modes(): return 0 * x
+""",
     "a tensor that says yes": """
 class Yes(torch.Tensor):
     def __eq__(self, other): return True
