@@ -41,6 +41,15 @@ def test_a_cpu_call_has_a_fresh_process_of_one_warm_parent():
     assert os.getpid() not in (*first, *second)
 
 
+def test_what_the_parent_has_imported_no_call_has_to():
+    assert not worker.run(functions.imported, "mailbox")
+    parent = worker.run(os.getppid)
+    worker.prepare("mailbox")
+    worker.prepare("there_is.no_such_module")
+    assert worker.run(functions.imported, "mailbox")
+    assert worker.run(os.getppid) == parent
+
+
 @CUDA
 def test_a_gpu_worker_is_kept():
     assert worker.run(functions.who, device="cuda") == worker.run(functions.who, device="cuda")

@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# Comments, literals and directives; brackets of scopes; attributes such as __launch_bounds__(256).
-_ASIDE = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|^[ \t]*\#(?:\\\n|[^\n])*""", re.DOTALL | re.MULTILINE
-)
+# Comments and literals; with directives; brackets of scopes; attributes such as __launch_bounds__(256).
+_COMMENT_OR_LITERAL = r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'"""
+_ASIDE = re.compile(rf"{_COMMENT_OR_LITERAL}|^[ \t]*\#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE)
 _SCOPES = re.compile(r'\bextern\s+""\s*\{|[{};]')
 _ATTRIBUTE = re.compile(r"\b__\w+__\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 
@@ -58,8 +57,18 @@ class Source:
 
 def without_asides(code: str) -> str:
     """A text without comments, directives, attributes and what is in quotes."""
-    code = _ASIDE.sub(lambda aside: '""' if aside.group().startswith('"') else " ", code)
-    return _ATTRIBUTE.sub(" ", code)
+    return _ATTRIBUTE.sub(" ", _ASIDE.sub(_blank, code))
+
+
+def blanked(code: str) -> str:
+    """A text without comments and what is in quotes. Line numbers stay as they are."""
+    return re.sub(
+        _COMMENT_OR_LITERAL, lambda found: _blank(found) + "\n" * found.group().count("\n"), code, flags=re.DOTALL
+    )
+
+
+def _blank(found: re.Match[str]) -> str:
+    return '""' if found.group().startswith('"') else " "
 
 
 def kernels_in(code: str) -> list[str]:

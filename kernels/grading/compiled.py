@@ -13,6 +13,11 @@ import torch
 
 from kernels.grading.exercise import Property, Trial
 
+# What `torch.compile` imports when it is first used, which takes longer than all the rest.
+MODULES = ("torch._dynamo", "torch._dynamo.repro.after_dynamo")
+# PyTorch's own: a submission that adds to them is loaded later.
+_OPERATORS = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+
 # What Dynamo says of a break, and what it means here.
 _BREAKS = {
     "Data-dependent": "what to do next depends on a value, and while the graph is traced there are none",
@@ -83,7 +88,7 @@ def with_gradient(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dic
 
 def _result(function: Callable, given: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
     """y, and the x that its gradient goes to."""
-    x = given["x"].clone().requires_grad_()
+    x = given["x"].detach().requires_grad_()
     y = function(**{**given, "x": x})
     if not isinstance(y, torch.Tensor):
         raise TypeError(f"it returned {type(y).__name__}, expected a tensor")
@@ -94,7 +99,8 @@ def _asks(node: torch.fx.Node) -> bool:
     """Whether the CPU needs a node's values: it is a number, or of a size, that depends on those of a tensor."""
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-    return bool(free_unbacked_symbols(node.meta.get("example_value"))) or node.target in ("cpu", "numpy")
+    moves = node.target in ("cpu", "numpy") or node.target == "to" and "cpu" in (*node.args, *node.kwargs.values())
+    return moves or bool(free_unbacked_symbols(node.meta.get("example_value")))
 
 
 def _told_of(node: torch.fx.Node) -> str:
@@ -115,19 +121,20 @@ def _of_torch(node: torch.fx.Node) -> bool:
     if node.op == "call_method":
         return True
     if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
-        return str(node.target).startswith(("aten.", "prims."))
+        name = str(node.target).replace(".", "::", 1).partition(".")[0]
+        return name.startswith(("aten::", "prims::")) and name in _OPERATORS
     return (getattr(node.target, "__module__", None) or "torch").split(".")[0] in (
         "torch", "_operator", "math", "builtins",
     )  # fmt: skip
 
 
-def no_break(name: str = "one graph, with no break", hint: str = "") -> Property:
+def no_break(hint: str = "") -> Property:
     """torch.compile(fullgraph=True) takes the function."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         return next((_told(trial) for trial in trials if trial.facts.get("break")), None)
 
-    return Property(name, broken, "right", hint)
+    return Property("one graph, with no break", broken, "right", hint)
 
 
 def _told(trial: Trial) -> str:
@@ -136,31 +143,30 @@ def _told(trial: Trial) -> str:
     return f"{_place(said)}\n{why}"
 
 
-def of_operators(name: str, hint: str = "") -> Property:
+def of_operators(name: str) -> Property:
     """Every call runs a graph, and nothing is in it but PyTorch's operators, which a backend can look into."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if not one.facts["break"]):
             if not trial.facts["runs"]:
-                sizes = ", ".join(f"{name} = {value}" for name, value in trial.sizes.items())
-                return f"no graph ran in the call with {sizes}: the compiler was not let in"
+                return f"no graph ran in the call with {trial.where}: the compiler was not let in"
             if foreign := trial.facts["foreign"]:
                 return (
                     f"the graph only calls {foreign[0]}, and a backend cannot look into that: use PyTorch's operators"
                 )
         return None
 
-    return Property(name, broken, "costs", hint)
+    return Property(name, broken, "costs")
 
 
-def no_questions(name: str, hint: str = "") -> Property:
+def no_questions(name: str) -> Property:
     """No operator in the graph makes the CPU wait for a value."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         asked = next((trial.facts["asks"][0] for trial in trials if trial.facts["asks"]), None)
         return asked and f"{asked}\non a GPU the CPU waits there for a value, or for how many elements there are"
 
-    return Property(name, broken, "costs", hint)
+    return Property(name, broken, "costs")
 
 
 def once(name: str, hint: str = "") -> Property:
@@ -171,11 +177,10 @@ def once(name: str, hint: str = "") -> Property:
         if versions <= 1:
             return None
         again = next((trial for trial in trials if trial.facts["failed"]), trials[-1])
-        sizes = ", ".join(f"{name} = {value}" for name, value in again.sizes.items())
         condition = f"for {_guard(again)}" if again.facts["failed"] else "under a condition"
         return (
             f"{versions} versions for {len(trials)} calls\nthe first one was made {condition};\n"
-            f"the call with {sizes} needed another"
+            f"the call with {again.where} needed another"
         )
 
     return Property(name, broken, "costs", hint)

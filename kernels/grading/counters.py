@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from kernels.grading.exercise import Property, Trial
 from kernels.lens import Access
-
-SECTOR_BYTES = 32
+from kernels.lens.request import SECTOR_BYTES
 
 
 def fewest_sectors(
@@ -20,36 +20,37 @@ def fewest_sectors(
     """
 
     def broken(trial: Trial) -> str | None:
-        accesses = [one for one in _global(trial) if one.kind in (kind, "atomic") and array in one.names]
+        accesses = [one for one in trial.accesses if one.kind in (kind, "atomic") and array in one.names]
         sectors = sum(one.sectors for one in accesses)
         fewest = trial.call.args[array].nbytes // SECTOR_BYTES
         if sectors <= times * fewest:
             return None
         worst = max(accesses, key=lambda one: one.sectors - one.fewest_sectors)
-        total = f"{sectors / fewest:.3g}× the sectors that hold {array}: {sectors:,} for {fewest:,}"
+        total = f"{_times(sectors / fewest)}× the sectors that hold {array}: {sectors:,} for {fewest:,}"
         return f"{_request(worst, array)}\n{total}; {advice}"
 
-    return _counted(name, cases, broken, hint)
-
-
-def _global(trial: Trial) -> list[Access]:
-    return [one for trace in trial.traces for one in trace.accesses if one.space == "global"]
+    return counted(name, cases, broken, hint)
 
 
 def _request(access: Access, array: str) -> str:
     asked, moved = access.bytes / access.requests, SECTOR_BYTES * access.sectors / access.requests
     verb = {"load": "reads", "store": "writes", "atomic": "updates"}[access.kind]
-    return (
-        f"line {access.line} {verb} {array}: {access.requests:,} requests, each of which asks for "
-        f"{asked:,.4g} bytes and moves {moved:,.4g}"
+    alike = asked.is_integer() and moved.is_integer()
+    which = "each of which asks for {} bytes and moves {}" if alike else "which on average ask for {} bytes and move {}"
+    return f"line {access.line} {verb} {array}: {access.requests:,} requests, " + which.format(
+        f"{asked:,.0f}", f"{moved:,.0f}"
     )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}"
 
 
 def no_bank_conflicts(*cases: str, name: str, advice: str, hint: str = "") -> Property:
     """Every access to shared memory takes the fewest wavefronts (CUDA C)."""
 
     def broken(trial: Trial) -> str | None:
-        shared = [one for trace in trial.traces for one in trace.accesses if one.space == "shared"]
+        shared = [one for one in trial.accesses if one.space == "shared"]
         worst = max(shared, key=lambda one: one.wavefronts - one.fewest_wavefronts, default=None)
         if worst is None or worst.wavefronts == worst.fewest_wavefronts:
             return None
@@ -60,7 +61,7 @@ def no_bank_conflicts(*cases: str, name: str, advice: str, hint: str = "") -> Pr
             f"{fewest:.4g} would do; {advice}"
         )
 
-    return _counted(name, cases, broken, hint)
+    return counted(name, cases, broken, hint)
 
 
 def at_most(total: str, limit: Callable[..., int], *cases: str, name: str, advice: str, hint: str = "") -> Property:
@@ -68,16 +69,19 @@ def at_most(total: str, limit: Callable[..., int], *cases: str, name: str, advic
 
     def broken(trial: Trial) -> str | None:
         count, most = sum(trace.totals[total] for trace in trial.traces), limit(**trial.sizes)
-        return f"{count:,} {total.replace('_', ' ')}, where {most:,} would do; {advice}" if count > most else None
+        if count <= most:
+            return None
+        launch = f"{math.prod(trial.call.grid):,} blocks of {math.prod(trial.call.block):,} threads"
+        return f"{count:,} {total.replace('_', ' ')} in {launch}, where {most:,} would do; {advice}"
 
-    return _counted(name, cases, broken, hint)
+    return counted(name, cases, broken, hint)
 
 
-def _counted(name: str, cases: Sequence[str], broken: Callable[[Trial], str | None], hint: str) -> Property:
-    """A property of the trials that were traced, of some cases; of all, if none is named."""
+def counted(name: str, cases: Sequence[str], broken: Callable[[Trial], str | None], hint: str) -> Property:
+    """A property of the trials that the lens watched, of some cases; of all, if none is named."""
 
     def of_trials(trials: Sequence[Trial]) -> str | None:
-        chosen = (one for one in trials if one.traces and (not cases or one.case in cases))
-        return next((message for one in chosen if (message := broken(one))), None)
+        chosen = (one for one in trials if not one.on_gpu and (not cases or one.case in cases))
+        return next((f"{message}\n(with {one.where})" for one in chosen if (message := broken(one))), None)
 
     return Property(name, of_trials, "costs", hint)

@@ -12,19 +12,21 @@ import torch
 from kernels import lens, worker
 from kernels.cuda import CompileError, Kernel, LaunchError, RawModule
 from kernels.cuda.isolated import isolated
+from kernels.grading.cuda_manners import unmannerly
 from kernels.grading.exercise import Call, Exercise, Trial
-from kernels.layouts import clone_memory
 from kernels.lens import instrumented
 
 _FAILURES = (CompileError, LaunchError, TypeError, ValueError, worker.WorkerError)
 
 
-def compile_error(exercise: Exercise, text: str) -> str | None:
-    """The compiler's words, or None. Compiled as the lens compiles, so that the check finds it in the cache."""
+def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
+    """What is the matter with a text that cannot be tried, and in whose words. Compiled as the lens does, which keeps it."""
+    if said := unmannerly(exercise.source(text)):
+        return "is not allowed", said
     try:
         worker.run(_compile, _kernel(exercise, text), seconds=60, device="cpu")
     except (CompileError, worker.WorkerError) as error:
-        return str(error)
+        return "does not compile", str(error)
     return None
 
 
@@ -43,7 +45,7 @@ def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> li
 
 
 def _kernel(exercise: Exercise, text: str) -> Kernel:
-    module = RawModule(code=exercise.source(text), path=f"{exercise.name}.cu", options=exercise.options)
+    module = RawModule(code=exercise.source(text), path=f"{exercise.name}.cu")
     return module.get_function(exercise.name)
 
 
@@ -58,20 +60,25 @@ def _traced(exercise: Exercise, kernel: Kernel, trial: Trial, seed: int) -> Tria
         found = lens.trace(*launch, seed=seed or None, seconds=exercise.seconds)
     except _FAILURES as error:
         return replace(trial, error=str(error))
-    return replace(trial, outputs={name: args[name] for name in call.expected}, error=found.error, traces=(found,))
+    return replace(_done(trial, args), error=found.error, traces=(found,))
 
 
 def _on_gpu(exercise: Exercise, kernel: Kernel, trial: Trial) -> Trial:
-    call, args = trial.call, _copies(trial.call, "cuda")
     trial = replace(trial, on_gpu=True)
+    call, args = trial.call, _copies(trial.call, "cuda")
     try:
         isolated(kernel, call.grid, call.block, tuple(args.values()), call.shared_mem, seconds=exercise.seconds)
     except _FAILURES as error:
         return replace(trial, error=str(error))
-    return replace(trial, outputs={name: args[name].cpu() for name in call.expected})
+    return _done(trial, args)
 
 
 def _copies(call: Call, device: str) -> dict:
     return {
-        name: clone_memory(arg).to(device) if isinstance(arg, torch.Tensor) else arg for name, arg in call.args.items()
+        name: arg.to(device, copy=True) if isinstance(arg, torch.Tensor) else arg for name, arg in call.args.items()
     }
+
+
+def _done(trial: Trial, args: dict) -> Trial:
+    outputs = {name: args[name].cpu() for name in trial.call.expected}
+    return replace(trial, outputs=outputs, left=trial.call.inputs(args))

@@ -7,6 +7,11 @@ import torch
 _SHOWN = 3
 
 
+def differing(got: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """The elements that are not equal; NaN is equal to NaN."""
+    return (got != expected) & ~(got.isnan() & expected.isnan())
+
+
 def wrong_elements(got: torch.Tensor, expected: torch.Tensor, baseline: torch.Tensor) -> torch.Tensor:
     """The elements that are further off than the rule of `kernels.check` lets a single one be."""
     allowed = 4 * (baseline.double() - expected).abs().nan_to_num(0.0, 0.0, 0.0).max()
@@ -24,16 +29,19 @@ def mismatch(name: str, got: torch.Tensor, expected: torch.Tensor, wrong: torch.
     if not wrong.all() and torch.equal(got.flatten().sort().values, expected.to(got.dtype).flatten().sort().values):
         lines[0] += ": the right values, in the wrong places"
     for at in wrong.nonzero()[:_SHOWN].tolist():
-        index = ", ".join(map(str, at))
-        lines.append(f"{name}[{index}]: got {_number(got[tuple(at)])}, expected {_number(expected[tuple(at)])}")
+        both = got[tuple(at)], expected[tuple(at)]
+        shown = next(of for digits in (6, 9, 17) if len(set(of := [_number(one, digits) for one in both])) > 1)
+        lines.append(f"{name}[{', '.join(map(str, at))}]: got {shown[0]}, expected {shown[1]}")
     return "\n".join(lines)
 
 
 def described(name: str, chosen: torch.Tensor, one: str, many: str) -> str:
-    """Such as "12 of 60 elements of y, all in y[:, 32:37], are": the chosen, and the smallest slice around them."""
+    """Such as "12 of 60 elements of y, all in y[:, 32:37], are": the chosen, and the smallest slice around them, if it is
+    not the whole."""
     count, of = int(chosen.sum()), chosen.numel()
     every = "every element" if count == of else f"{count:,} of {of:,} elements"
-    where = f", all in {name}[{_slice(chosen)}]," if count < of and chosen.dim() else ""
+    around = _slice(chosen)
+    where = f", all in {name}[{around}]," if around.strip(":, ") else ""
     return f"{every} of {name}{where} {many if count > 1 and count < of else one}"
 
 
@@ -48,5 +56,5 @@ def _slice(chosen: torch.Tensor) -> str:
     return ", ".join(parts)
 
 
-def _number(value: torch.Tensor) -> str:
-    return f"{float(value):.6g}" if value.is_floating_point() else str(int(value))
+def _number(value: torch.Tensor, digits: int) -> str:
+    return f"{float(value):.{digits}g}" if value.is_floating_point() else str(int(value))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from kernels.lens import Trace
+from kernels.lens import Access, Trace
 
 STAGES = ("runs", "writes", "right", "costs")
 Language = Literal["cuda", "triton", "torch"]
@@ -35,12 +35,18 @@ class Call:
     block: tuple[int, ...] = (1,)
     shared_mem: int = 0
 
+    def inputs(self, args: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """Of arguments such as these, the tensors that are no outputs, on the CPU."""
+        given = {name: arg for name, arg in args.items() if isinstance(arg, torch.Tensor)}
+        return {name: arg.cpu() for name, arg in given.items() if name not in self.expected}
+
 
 @dataclass(frozen=True)
 class Trial:
     """What became of a call.
 
     case: the name of its sizes. sizes: such as {"S": 64, "D": 32}. outputs: by name, on the CPU; none if it did not end.
+    left: the tensors among the arguments that are no outputs, as the call left them.
     error: why it did not end. traces: of the lens, one a launch; none on a GPU. facts: what was observed of Python, by name.
     """
 
@@ -48,10 +54,21 @@ class Trial:
     sizes: Mapping[str, Any]
     call: Call
     outputs: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    left: Mapping[str, torch.Tensor] = field(default_factory=dict)
     error: str | None = None
     traces: tuple[Trace, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     on_gpu: bool = False
+
+    @property
+    def accesses(self) -> list[Access]:
+        """Of all its launches."""
+        return [one for trace in self.traces for one in trace.accesses]
+
+    @property
+    def where(self) -> str:
+        """In words: "S = 64, D = 32, on the GPU"."""
+        return ", ".join((*(f"{name} = {value}" for name, value in self.sizes.items()), *["on the GPU"] * self.on_gpu))
 
 
 @dataclass(frozen=True)
@@ -80,7 +97,7 @@ class Exercise:
     cases: sizes by name, such as {"even": {"S": 64, "D": 32}, "ragged": {"S": 37, "D": 5}}.
     properties: in the order in which they explain each other; the first that is broken is what a learner reads.
     prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
-    options: for the compiler of CUDA C. observe: of Python, see `kernels.grading.observers`. seconds: the most that a call of
+    observe: of Python, see `kernels.grading.observers`. seconds: the most that a call of
         CUDA C may take, or all calls of Python.
     bench: sizes to time it at on a GPU, beside `peer`: PyTorch's own way, given all of the arguments by name.
     """
@@ -91,7 +108,6 @@ class Exercise:
     cases: Mapping[str, Mapping[str, Any]]
     properties: tuple[Property, ...]
     prelude: str = ""
-    options: tuple[str, ...] = ()
     observe: Callable[[Callable, Mapping[str, Any]], tuple[Any, dict]] | None = None
     seconds: float = 10.0
     bench: Mapping[str, Any] | None = None

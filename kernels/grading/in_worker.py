@@ -27,7 +27,7 @@ def load_error(name: str, source: str) -> str | None:
 
 
 def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tuple]:
-    """For each call: the results, the facts, and what was raised instead."""
+    """For each call: the results, the arguments as it left them, the facts, and what was raised instead."""
     torch.set_num_threads(1)  # in a forked process; and small tensors gain nothing
     found: list[tuple] = []
     try:
@@ -35,16 +35,18 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
     except SystemExit:
         raise
     except BaseException as error:
-        return [(None, {}, _told(error, name, source))] * len(given)
+        return [(None, {}, {}, _told(error, name, source))] * len(given)
     for args in given:
+        # What the function may do to a tensor, such as give it other memory, it does not do to these.
+        left = {key: arg.detach() for key, arg in args.items() if isinstance(arg, torch.Tensor)}
         try:
             with check.nan_filled_memory(), check.quiet():
                 result, facts = observe(function, args)
-                found.append((_tensors(result), facts, None))
+                found.append((_tensors(result), left, facts, None))
         except SystemExit:
             raise
         except BaseException as error:
-            found.append((None, {}, _told(error, name, source)))
+            found.append((None, {}, {}, _told(error, name, source)))
     return found
 
 
@@ -68,6 +70,10 @@ def _tensors(result: Any) -> list[torch.Tensor]:
         if not isinstance(one, torch.Tensor):
             raise TypeError(
                 f"it returned {type(one).__name__}, expected {'tensors' if len(results) > 1 else 'a tensor'}"
+            )
+        if one.layout is not torch.strided or one.is_meta:
+            raise TypeError(
+                f"it returned a tensor on {one.device} with layout {one.layout}, expected one with its elements"
             )
     return [one.detach().as_subclass(torch.Tensor).clone(memory_format=torch.contiguous_format) for one in results]
 

@@ -11,10 +11,11 @@ import contextlib
 import io
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
-from kernels.grading import cuda, python
+from kernels.grading import cuda, lookalikes, python
 from kernels.grading.exercise import STAGES, Call, Exercise, Property, Trial
 from kernels.grading.report import Report, Verdict
 from kernels.lens import Launches, Trace
@@ -24,15 +25,24 @@ _PRINTED = 2_000  # characters of what a submission prints that are shown
 _BACKENDS = {"cuda": cuda, "triton": python, "torch": python}
 
 
-def compile_error(exercise: Exercise, text: str) -> str | None:
-    """Why a text does not compile, or None if it does. Nothing is called."""
-    return _BACKENDS[exercise.language].compile_error(exercise, text)
+class NotTraced(RuntimeError):
+    """A submission that did not come to a launch. A notebook shows what it says, and none of the lines that raised it."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def taken(exercise: Exercise, text: str) -> Report:
+    """A report without verdicts: whether a submission can be tried, and why not. Nothing is called."""
+    refusal = _BACKENDS[exercise.language].refusal(exercise, text)
+    return Report(exercise.name, headed=refusal[0], refused=refusal[1]) if refusal else Report(exercise.name)
 
 
 def grade(exercise: Exercise, text: str) -> Report:
     """Try a submission: the text of its cell, without the `%%` line."""
-    if error := compile_error(exercise, text):
-        return Report(exercise.name, refused=error)
+    report = taken(exercise, text)
+    if report.refused:
+        return report
     printed = io.StringIO()
     for seed in (_SHOWN, int.from_bytes(os.urandom(6), "little")):
         # What is printed on values that change would change, too; and warnings go nowhere.
@@ -48,11 +58,13 @@ def grade(exercise: Exercise, text: str) -> Report:
 
 
 def trace(exercise: Exercise, text: str, case: str) -> Trace | Launches:
-    """What the lens sees of one call, on the values that stay. RuntimeError: the submission did not come to a launch."""
+    """What the lens sees of one call, on the values that stay. NotTraced: the submission did not come to a launch."""
     backend = _BACKENDS[exercise.language]
+    if (report := taken(exercise, text)).refused:
+        raise NotTraced(str(report))
     tried = backend.run(exercise, text, [one for one in _calls(exercise, _SHOWN) if one.case == case], _SHOWN)[0]
     if not tried.traces:
-        raise RuntimeError(tried.error or f"{exercise.name} launched nothing")
+        raise NotTraced(tried.error or f"{exercise.name} launched nothing")
     return tried.traces[0] if len(tried.traces) == 1 else Launches(tried.traces)
 
 
@@ -61,6 +73,9 @@ def _calls(exercise: Exercise, seed: int) -> list[Trial]:
     calls = []
     for number, (name, sizes) in enumerate(exercise.cases.items()):
         call = exercise.call(torch.Generator().manual_seed(seed + number), **sizes)
+        # Each in memory of its own: what lies beyond its end then is nobody's.
+        own = {name: arg.clone() if isinstance(arg, torch.Tensor) else arg for name, arg in call.args.items()}
+        call = replace(call, args=own)
         _spoil(call)
         calls.append(Trial(name, sizes, call))
     return calls
@@ -82,7 +97,9 @@ def _verdicts(properties: Sequence[Property], trials: Sequence[Trial]) -> tuple[
             said = "" if found[-1].state == "waits" else "judged when what is above holds"
             found.append(Verdict(one.name, "waits", said))
         elif message := one.broken(trials):
-            found.append(Verdict(one.name, "broken", message, one.hint))
+            # One hint at a time, and none where the message names the mistake.
+            hint = "" if one.stage in failed or lookalikes.LIKE in message else one.hint
+            found.append(Verdict(one.name, "broken", message, hint))
             failed.add(one.stage)
         else:
             found.append(Verdict(one.name, "held"))

@@ -5,13 +5,13 @@ A kernel's parameter that takes the tensor `x` is called `x_ptr`, as the lab's s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kernels.grading import properties
+from kernels.grading.counters import counted
 from kernels.grading.exercise import Property, Trial
-from kernels.lens import Access
-from kernels.lens.result import SECTOR_BYTES
+from kernels.lens.request import SECTOR_BYTES
 
 
 def written(*cases: str, name: str, hint: str = "") -> Property:
@@ -20,7 +20,7 @@ def written(*cases: str, name: str, hint: str = "") -> Property:
     return replace(every, broken=lambda trials: every.broken([one for one in trials if one.case in cases]))
 
 
-def one_launch(name: str = "it is one launch", hint: str = "") -> Property:
+def one_launch(hint: str = "") -> Property:
     """One kernel does it all, and PyTorch does no more than allocate."""
 
     def broken(trial: Trial) -> str | None:
@@ -34,17 +34,17 @@ def one_launch(name: str = "it is one launch", hint: str = "") -> Property:
         )
         return f"{launched} launches, where 1 would do: {' and '.join(by)}"
 
-    return _of_traced(name, (), broken, hint)
+    return counted("it is one launch", (), broken, hint)
 
 
 def no_atomics(name: str, hint: str = "") -> Property:
     """No program adds to what others add to."""
 
     def broken(trial: Trial) -> str | None:
-        found = [one for one in _accesses(trial) if one.kind == "atomic"]
+        found = [one for one in trial.accesses if one.kind == "atomic"]
         return f"line {found[0].line} updates {', '.join(found[0].names)} by atomic operations" if found else None
 
-    return _of_traced(name, (), broken, hint)
+    return counted(name, (), broken, hint)
 
 
 def read_once(*tensors: str, cases: Sequence[str], name: str, advice: str, hint: str = "") -> Property:
@@ -71,7 +71,7 @@ def partial_sums_once(*cases: str, name: str, hint: str = "") -> Property:
                     )
         return None
 
-    return _of_traced(name, cases, broken, hint)
+    return counted(name, cases, broken, hint)
 
 
 def little_beside(*cases: str, name: str, hint: str = "") -> Property:
@@ -88,7 +88,7 @@ def little_beside(*cases: str, name: str, hint: str = "") -> Property:
             "up are the partial sums of a few programs"
         )
 
-    return _of_traced(name, cases, broken, hint)
+    return counted(name, cases, broken, hint)
 
 
 def _once(kind: str, tensors: Sequence[str], cases: Sequence[str], name: str, advice: str, hint: str) -> Property:
@@ -96,7 +96,7 @@ def _once(kind: str, tensors: Sequence[str], cases: Sequence[str], name: str, ad
 
     def broken(trial: Trial) -> str | None:
         for tensor in tensors:
-            here = [one for one in _accesses(trial) if one.kind == kind and f"{tensor}_ptr" in one.names]
+            here = [one for one in trial.accesses if one.kind == kind and f"{tensor}_ptr" in one.names]
             whole = (trial.call.args.get(tensor) if kind == "load" else trial.outputs[tensor]).nbytes
             if not here:
                 return f"no line {verb} {tensor}_ptr: keep the names of the kernel's parameters"
@@ -111,18 +111,4 @@ def _once(kind: str, tensors: Sequence[str], cases: Sequence[str], name: str, ad
                 )
         return None
 
-    return _of_traced(name, cases, broken, hint)
-
-
-def _accesses(trial: Trial) -> list[Access]:
-    return [one for trace in trial.traces for one in trace.accesses]
-
-
-def _of_traced(name: str, cases: Sequence[str], broken: Callable[[Trial], str | None], hint: str) -> Property:
-    """A property of the trials that were watched, of some cases; of all, if none is named."""
-
-    def of_trials(trials: Sequence[Trial]) -> str | None:
-        chosen = (one for one in trials if "operators" in one.facts and (not cases or one.case in cases))
-        return next((message for one in chosen if (message := broken(one))), None)
-
-    return Property(name, of_trials, "costs", hint)
+    return counted(name, cases, broken, hint)

@@ -8,8 +8,10 @@ from dataclasses import replace
 import torch
 
 from kernels.grading import properties
+from kernels.grading.differences import described
 from kernels.grading.exercise import Property, Trial
 
+LIKE = "It looks like "
 Values = Mapping[str, torch.Tensor]
 
 
@@ -25,20 +27,23 @@ def right(
 
     likes: mistakes, by how they are named in "it looks like …"; each a function of the call's arguments, in float64, that
     returns the wrong values by the names of the outputs.
-    first: judged before the other values. Of an output that is NaN, it says that nobody wrote it.
+    first: judged before the other values. Of elements that are NaN, it says why that may be.
     """
-    plain, written = properties.right(name=name, hint=hint), properties.written(name)
+    plain = properties.right(name=name, hint=hint)
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in trials:
             for output in outputs if trial.case in cases else ():
                 call = replace(trial.call, expected={output: trial.call.expected[output]})
                 one = [replace(trial, call=call, outputs={output: trial.outputs[output]})]
-                if first and (message := written.broken(one)):
-                    return message
+                if first and (blank := trial.outputs[output].isnan()).any():
+                    return (
+                        f"{described(output, blank, 'is', 'are')} NaN: nobody wrote it, or it was made of something that "
+                        f"nobody wrote, such as a row of partial sums\n(with {trial.where})"
+                    )
                 if message := plain.broken(one):
                     mistake = _recognised(trial, output, likes)
-                    return f"{message}\nIt looks like {mistake}." if mistake else message
+                    return f"{message}\n{LIKE}{mistake}." if mistake else message
         return None
 
     return replace(plain, broken=broken, stage="writes" if first else plain.stage)
@@ -59,7 +64,7 @@ def _recognised(trial: Trial, output: str, likes: Mapping[str, Callable[..., Val
 
 def _near(got: torch.Tensor, values: torch.Tensor) -> bool:
     """Far closer than one formula is to another, and not as close as rounding: the order of a sum may differ."""
-    if got.shape != values.shape:
+    if got.shape != values.shape or not got.is_floating_point():
         return False
     tolerance = torch.finfo(got.dtype).eps ** 0.5 / 4
     rms = values.nan_to_num(0.0, 0.0, 0.0).square().mean().sqrt()

@@ -11,7 +11,8 @@ import ast
 _IMPORTS = {"torch", "triton", "math", "functools", "typing", "__future__"}
 _NAMES = {"setattr", "delattr", "getattr", "exec", "eval", "compile", "__import__", "globals", "vars", "open"}
 _FRAMES = {"tb_frame", "f_back", "f_locals", "f_globals", "gi_frame", "cr_frame"}
-_MODULES = {"sys", "os", "modules", "builtins", "importlib", "threading", "multiprocessing", "overrides"}
+_MODULES = {"sys", "os", "modules", "builtins", "importlib", "threading", "multiprocessing", "overrides", "interpreter"}
+_OPERATORS = {"Library", "impl", "register_kernel"}  # of torch.library: another kernel for an operator of PyTorch's
 _OWN = {"__init__", "__name__", "__doc__"}
 
 
@@ -21,12 +22,12 @@ def unmannerly(source: str) -> str | None:
         tree = ast.parse(source)
     except SyntaxError:
         return None
-    imported: set[str] = set()
-    nodes = list(ast.walk(tree))
-    for node in nodes:
+    imported: set[str] = set()  # and other names for what was
+    for node in sorted(ast.walk(tree), key=lambda node: getattr(node, "lineno", 0)):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             imported |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    for node in sorted(nodes, key=lambda node: getattr(node, "lineno", 0)):
+        if isinstance(node, ast.Assign) and _root(node.value) in imported:
+            imported |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         if what := _wrong(node, imported):
             line = source.splitlines()[node.lineno - 1]
             return f"a submission may not {what}\n    {node.lineno} | {line}"
@@ -35,17 +36,26 @@ def unmannerly(source: str) -> str | None:
 
 def _wrong(node: ast.AST, imported: set[str]) -> str | None:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
-        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or "."]
-        if other := [name for name in modules if name.split(".")[0] not in _IMPORTS]:
-            return f"import {other[0]}: it needs no more than {', '.join(sorted(_IMPORTS - {'__future__'}))}"
+        module = "" if isinstance(node, ast.Import) else f"{node.module or ''}."
+        for name in (f"{module}{alias.name}" for alias in node.names):
+            first, *rest = name.split(".")
+            if first not in _IMPORTS:
+                return f"import {name}: it needs no more than {', '.join(sorted(_IMPORTS - {'__future__'}))}"
+            if any(map(_private, rest)):
+                return f"import {name}"
     if isinstance(node, ast.Name) and node.id in _NAMES:
         return f"use {node.id}"
     if isinstance(node, ast.Attribute):
         if isinstance(node.ctx, (ast.Store, ast.Del)) and _root(node) in imported:
             return f"change {ast.unparse(node)}"
-        if node.attr in _FRAMES | _MODULES or (node.attr.startswith("_") and node.attr not in _OWN):
+        if _private(node.attr):
             return f"use {ast.unparse(node)}"
     return None
+
+
+def _private(name: str) -> bool:
+    """Whether an attribute or a module leads to what is none of a submission's business."""
+    return name in _FRAMES | _MODULES | _OPERATORS or (name.startswith("_") and name not in _OWN)
 
 
 def _root(node: ast.AST) -> str | None:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import torch
 
 from kernels import check
-from kernels.grading.differences import described, mismatch, wrong_elements
+from kernels.grading.differences import described, differing, mismatch, wrong_elements
 from kernels.grading.exercise import Property, Trial
 
 
-def stays_inside(name: str = "it stays inside its arrays", hint: str = "") -> Property:
+def stays_inside(hint: str = "") -> Property:
     """No access outside of an array, and none that is misaligned."""
-    return without("out of bounds", "misaligned access", name=name, hint=hint)
+    return without("out of bounds", "misaligned access", name="it stays inside its arrays", hint=hint)
 
 
 def without(*kinds: str, name: str, stage: str = "runs", hint: str = "") -> Property:
@@ -23,19 +23,19 @@ def without(*kinds: str, name: str, stage: str = "runs", hint: str = "") -> Prop
         for trial in trials:
             for finding in (found for trace in trial.traces for found in trace.findings):
                 if finding.kind in kinds:
-                    return f"{finding}{_where(trial)}"
+                    return f"{finding}\n(with {trial.where})"
         return None
 
     return Property(name, broken, stage, hint)
 
 
-def finishes(name: str = "it runs to its end", hint: str = "") -> Property:
+def finishes(hint: str = "") -> Property:
     """No call stopped at an error, a limit of time or memory, or a barrier that not all threads reach."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
-        return next((f"{trial.error}{_where(trial)}" for trial in trials if trial.error), None)
+        return next((f"{trial.error}\n(with {trial.where})" for trial in trials if trial.error), None)
 
-    return Property(name, broken, "runs", hint)
+    return Property("it runs to its end", broken, "runs", hint)
 
 
 def written(name: str, hint: str = "") -> Property:
@@ -44,27 +44,33 @@ def written(name: str, hint: str = "") -> Property:
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in trials:
             for output, values in trial.outputs.items():
-                blank = values.isnan() if values.is_floating_point() else values == torch.iinfo(values.dtype).min
-                blank &= ~trial.call.expected[output].isnan()
+                if values.shape != trial.call.expected[output].shape:
+                    continue  # `right` says so
+                blank = values.isnan() & ~trial.call.expected[output].isnan()
+                if output in trial.call.args and not values.is_floating_point():
+                    blank = values == torch.iinfo(values.dtype).min
                 if blank.numel() and blank.all():
-                    return f"nothing was written to {output}: its elements are the NaN that they were before"
+                    were = "the NaN that" if values.is_floating_point() else "what"
+                    return f"nothing was written to {output}: its elements are {were} they were before"
                 if blank.any():
-                    return f"{described(output, blank, 'was', 'were')} never written{_where(trial)}"
+                    return f"{described(output, blank, 'was', 'were')} never written\n(with {trial.where})"
         return None
 
     return Property(name, broken, "writes", hint)
 
 
 def right(*cases: str, name: str, exact: bool = False, hint: str = "") -> Property:
-    """The outputs are as expected: by the rule of `kernels.check`, or to the bit if `exact`. cases: by default, all."""
+    """The outputs are as expected: by the rule of `kernels.check`, or to the bit if `exact`. cases: by default, all.
+
+    And the other arguments are as they were.
+    """
 
     def broken(trials: Sequence[Trial]) -> str | None:
-        for trial in trials:
-            if cases and trial.case not in cases:
-                continue
-            for output in trial.call.expected:
-                if wrong := _wrong(trial, output, exact):
-                    return f"{wrong}{_where(trial)}"
+        for trial in (one for one in trials if not cases or one.case in cases):
+            wrong = (_wrong(trial, output, exact) for output in trial.call.expected)
+            changed = (_changed(trial, name) for name in trial.left)
+            if message := next(filter(None, (*wrong, *changed)), None):
+                return f"{message}\n(with {trial.where})"
         return None
 
     return Property(name, broken, "right", hint)
@@ -76,7 +82,7 @@ def _wrong(trial: Trial, output: str, exact: bool) -> str | None:
     if got.shape != expected.shape or got.dtype != dtype:
         return f"{output} is {got.dtype} of shape {tuple(got.shape)}, expected {dtype} of shape {tuple(expected.shape)}"
     if exact or not dtype.is_floating_point:
-        wrong = (got != expected) & ~(got.isnan() & expected.isnan())
+        wrong = differing(got, expected)
         return mismatch(output, got, expected, wrong) if wrong.any() else None
     baseline = call.baseline.get(output, expected.to(dtype))
     _, failure = check.compare(got, expected, baseline, dtype)
@@ -86,7 +92,11 @@ def _wrong(trial: Trial, output: str, exact: bool) -> str | None:
     return mismatch(output, got, expected, wrong) if wrong.any() else f"{output}: {failure}"
 
 
-def _where(trial: Trial) -> str:
-    """The sizes of a trial, to go behind a message about it."""
-    sizes = ", ".join(f"{name} = {value}" for name, value in trial.sizes.items())
-    return f"\n(with {sizes}{', on the GPU' if trial.on_gpu else ''})"
+def _changed(trial: Trial, name: str) -> str | None:
+    """Of an argument that the call was to read, by which lines it was changed, and where."""
+    changed = differing(trial.left[name], trial.call.args[name])
+    if not changed.any():
+        return None
+    lines = {one.line for one in trial.accesses if one.kind != "load" and {name, f"{name}_ptr"} & set(one.names)}
+    by = f"line {', '.join(map(str, sorted(lines)))} writes {name}, which is to be read: " if lines else ""
+    return f"{by}{described(name, changed, 'is', 'are')} not what was given"

@@ -13,25 +13,29 @@ from dataclasses import replace
 import torch
 
 from kernels import worker
-from kernels.grading import in_worker
+from kernels.grading import compiled, in_worker
 from kernels.grading.exercise import Exercise, Trial
 from kernels.grading.manners import unmannerly
 from kernels.grading.observers import called, launches
 
 
-def compile_error(exercise: Exercise, text: str) -> str | None:
-    """What is wrong with a text that may not be run, cannot be loaded or lacks the function; else None. A worker loads it."""
+def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
+    """What is the matter with a text that cannot be tried, and in whose words. A worker loads it."""
     source = exercise.source(text)
+    if said := unmannerly(source):
+        return "is not allowed", said
     try:
-        return unmannerly(source) or worker.run(
-            in_worker.load_error, exercise.name, source, seconds=exercise.seconds, device="cpu"
-        )
+        said = worker.run(in_worker.load_error, exercise.name, source, seconds=exercise.seconds, device="cpu")
     except worker.WorkerError as error:
-        return f"{exercise.name}: while the text was loaded, {error}"
+        said = f"while it was loaded, {error}"
+    return ("cannot be loaded", said) if said else None
 
 
 def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> list[Trial]:
     """Every call, one after another in one process; Triton in its interpreter, and on a GPU where there is one."""
+    if exercise.observe is compiled.with_gradient:
+        for module in compiled.MODULES:
+            worker.prepare(module)
     observe = exercise.observe or {"triton": launches, "torch": called}[exercise.language]
     done = _run(exercise, text, trials, observe, "cpu")
     if exercise.language == "triton" and torch.cuda.is_available() and not any(trial.error for trial in done):
@@ -52,9 +56,10 @@ def _run(exercise: Exercise, text: str, trials: Sequence[Trial], observe: Callab
     return [_done(trial, *one) for trial, one in zip(trials, found, strict=True)]
 
 
-def _done(trial: Trial, results: list | None, facts: dict, error: str | None) -> Trial:
+def _done(trial: Trial, results: list | None, left: dict, facts: dict, error: str | None) -> Trial:
     names = list(trial.call.expected)
     if error is None and len(results) != len(names):
         error = f"it returned {len(results)} tensors, expected {len(names)}: {', '.join(names)}"
     outputs = {} if error else {name: result.cpu() for name, result in zip(names, results, strict=True)}
-    return replace(trial, outputs=outputs, error=error, traces=facts.pop("traces", ()), facts=facts)
+    left = trial.call.inputs(left)
+    return replace(trial, outputs=outputs, left=left, error=error, traces=facts.pop("traces", ()), facts=facts)

@@ -24,11 +24,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Report:
-    """On one submission. refused: why it could not be tried, such as the compiler's words. printed: what it wrote."""
+    """On one submission. refused: why it could not be tried, such as the compiler's words, and `headed`, the same in a few.
+    printed: what it wrote."""
 
     exercise: str
     verdicts: tuple[Verdict, ...] = ()
     refused: str = ""
+    headed: str = "not tried yet"
     printed: str = ""
 
     @property
@@ -43,7 +45,7 @@ class Report:
     @property
     def summary(self) -> str:
         if self.refused:
-            return f"{self.exercise}: not tried yet"
+            return f"{self.exercise}: {self.headed}"
         held = sum(one.state == "held" for one in self.verdicts)
         return f"{self.exercise}: " + ("solved" if self.passed else f"{held} of {len(self.verdicts)} hold")
 

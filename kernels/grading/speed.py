@@ -32,7 +32,7 @@ def _race(name: str, text: str) -> Race:
     args = {key: arg.cuda() if isinstance(arg, torch.Tensor) else arg for key, arg in call.args.items()}
     outputs = [args[key] for key in call.expected if key in args]
     if asked.language == "cuda":
-        kernel = RawModule(code=asked.source(text), options=asked.options).get_function(name)
+        kernel = RawModule(code=asked.source(text)).get_function(name)
 
         def yours() -> object:
             kernel(call.grid, call.block, tuple(args.values()), call.shared_mem)

@@ -51,7 +51,7 @@ def trace(name: str, case: str | None = None) -> Trace | Launches:
     """What the lens sees of what was submitted last for an exercise: line by line, on the values that `check` tries first.
 
     case: of the exercise's cases; by default the first. ValueError: there is no such exercise or case, or nothing was
-    submitted. RuntimeError: the submission did not come to a launch.
+    submitted. RuntimeError: the submission cannot be tried, or did not come to a launch.
     """
     asked = exercise(name)
     case = case or next(iter(asked.cases))

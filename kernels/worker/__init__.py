@@ -21,7 +21,7 @@ import torch
 
 from kernels.worker.client import MemoryLimit, Server, TimeLimit, WorkerDied, WorkerError
 
-__all__ = ["MemoryLimit", "TimeLimit", "WorkerDied", "WorkerError", "run"]
+__all__ = ["MemoryLimit", "TimeLimit", "WorkerDied", "WorkerError", "prepare", "run"]
 
 _servers: dict[str, Server] = {}
 _lock = threading.RLock()  # a worker takes one call at a time
@@ -67,14 +67,24 @@ def run(
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device: got {device!r}, expected 'cpu' or 'cuda'")
     with _lock:
-        server = _servers.get(device)
-        if server is None or not server.alive:
-            server = _servers[device] = Server(device)
-        outcome = server.call(function, args, seconds, memory_bytes)
+        outcome = _server(device).call(function, args, seconds, memory_bytes)
     kind, *rest = outcome
     if kind == "returned":
         return rest[0]
     raise _restored(*rest)
+
+
+def prepare(module: str) -> None:
+    """Let the CPU's warm parent import a module, once, so that no call there has to."""
+    with _lock:
+        _server("cpu").prepare(module)
+
+
+def _server(device: str) -> Server:
+    """The one that runs, or a new one."""
+    if device not in _servers or not _servers[device].alive:
+        _servers[device] = Server(device)
+    return _servers[device]
 
 
 def _restored(pickled: bytes | None, text: str, trace: str) -> BaseException:

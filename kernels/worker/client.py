@@ -45,7 +45,7 @@ class Server:
     """The process that runs calls: see `kernels.worker.server`."""
 
     def __init__(self, device: str) -> None:
-        self._device = device
+        self._device, self._prepared = device, set()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = dict(os.environ)
         if device == "cpu":
@@ -95,6 +95,13 @@ class Server:
         """In a forked copy of the caller: the process belongs to the original."""
         self._socket.close()
         self._process.returncode = 0
+
+    def prepare(self, module: str) -> None:
+        """Have a module imported in the process that forks."""
+        if module not in self._prepared:
+            self._socket.send(f"import {module}".encode())
+            self._socket.recv(16)
+            self._prepared.add(module)
 
     def call(self, function: Callable[..., Any], args: tuple, seconds: float, memory_bytes: int) -> tuple:
         """("returned", result) or ("raised", pickled exception or None, its text, its traceback)."""
@@ -206,6 +213,7 @@ def _death(exitcode: int) -> str:
     hint = {
         signal.SIGSEGV: ": it read or wrote memory that is not its own, or its stack overflowed",
         signal.SIGBUS: ": it read or wrote memory that is not its own",
+        signal.SIGFPE: ": an integer was divided by zero",
         signal.SIGKILL: ": perhaps the machine ran out of memory",
     }.get(-exitcode, "")
     return f"its process died of {name} ({words.lower()}){hint}"

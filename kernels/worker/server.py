@@ -4,8 +4,9 @@ On a CPU this is a warm parent: it has imported torch and kernels, forks a child
 a GPU it runs the calls itself, one after another, since a CUDA context does not survive a fork.
 
 Messages on the socket, one packet each: "ready" when this process is up; from the caller "run" with the descriptors of the
-memory, standard output and standard error, and "kill"; in answer to "run" the id of the process that runs the call, then
-"ended" with its wait status. The outcome is in the memory. When the caller is gone, so are this process and its child.
+memory, standard output and standard error, "kill", and "import" and a module, which is "imported" before the next call; in
+answer to "run" the id of the process that runs the call, then "ended" with its wait status. The outcome is in the memory.
+When the caller is gone, so are this process and its child.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import io
 import os
 import pickle
@@ -57,10 +59,16 @@ def _serve_by_forking(caller: socket.socket) -> None:
     gc.collect()
     gc.freeze()  # so that no child's collector writes to, and so copies, what it shares with this process
     caller.send(b"ready")
-    while message := socket.recv_fds(caller, 16, 3, socket.MSG_CMSG_CLOEXEC):
+    while message := socket.recv_fds(caller, 256, 3, socket.MSG_CMSG_CLOEXEC):
         word, descriptors = message[:2]
         if not word:
             return
+        if word.startswith(b"import "):
+            with contextlib.suppress(ImportError):  # the call that needs it says so
+                importlib.import_module(word.removeprefix(b"import ").decode())
+            gc.freeze()
+            caller.send(b"imported")
+            continue
         if word != b"run":
             continue  # a "kill" that came after the end
         child = os.fork()

@@ -42,7 +42,7 @@ class Memory:
         for each in objects:
             pickler.dump(each)
         with open(self.descriptor, "wb", closefd=False) as file:
-            # Written, not mapped and copied: that takes half the time.
+            # Written, not mapped and copied: a copy would fault at every page.
             for place, storage in pickler.storages:
                 here = storage.cpu()
                 file.seek(place)

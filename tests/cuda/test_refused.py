@@ -17,6 +17,10 @@ REFUSED = {
     "\n# include <thrust/device_vector.h> // sort\n": "thrust/device_vector.h runs on a GPU alone: .* call torch",
     '\n#include "cutlass/gemm.h"\n': "cutlass/gemm.h runs on a GPU alone: multiply tiles by nvcuda::wmma",
     "\n#include <cute/tensor.hpp>\n": "cute/tensor.hpp runs on a GPU alone: multiply tiles by nvcuda::wmma",
+    "__shared__ int bins[256] = {0};": "an initialiser is not allowed for a __shared__ variable: let the threads write it",
+    "__shared__ int n{3};": "an initialiser is not allowed",
+    "__shared__ int m, n(3);": "an initialiser is not allowed",
+    "static __shared__ alignas(16) float /* = */ s[4] = {};": "an initialiser is not allowed",
     "\n#include <cuda/ptx>\n": "cuda/ptx runs on a GPU alone: it is inline PTX",
 }
 
@@ -31,6 +35,24 @@ def test_refused(text):
     assert first.startswith("k.cu does not compile (")
     assert re.match(f"k.cu:{line}: (fatal )?error: {REFUSED[text]}", message)
     assert shown == f"    {line} | {code.splitlines()[line - 1].rstrip()}"
+
+
+def test_shared_memory_without_an_initialiser_is_not_refused():
+    code = """
+    template <int N> __device__ int at_least(int n = N) { return n; }
+    struct Point { int x = 3, y; };
+    __global__ void k(int* x) {
+        __shared__ int a[4 == 4 ? 2 : 1], /* = 3 */ b[2];  // = {0}
+        __shared__ struct { int n; float f; } c;
+        __shared__ __align__(16) float d[sizeof(int) >= 4];
+        static __shared__ alignas(8) union { int n; float f; } e;
+        a[0] = b[1] = c.n = e.n = 1; d[0] = 2;
+        int t = {3};
+        *x = a[0] + b[1] + c.n + (int)d[0] + t + e.n + at_least<4>();
+    }"""
+    x = torch.zeros(1, dtype=torch.int32)
+    RawKernel(code, "k")((1,), (1,), (x,))
+    assert x.item() == 13
 
 
 def test_what_is_not_compiled_or_only_named_like_it_is_not_refused(tmp_path):

@@ -15,16 +15,16 @@ from kernels.grading.submissions import in_notebook
 ROOT = Path(__file__).parents[2]
 
 
-def _doubled(random: torch.Generator, N: int) -> Call:
+def _call(random: torch.Generator, N: int) -> Call:
     x = torch.randn(N, generator=random)
     return Call({"x": x}, expected={"y": x.double() * 2}, baseline={"y": x * 2})
 
 
-def _exercise(language: str) -> Exercise:
+def exercise_in(language: str) -> Exercise:
     return Exercise(
         name="doubled",
         language=language,
-        call=_doubled,
+        call=_call,
         cases={"one": {"N": 100}, "same": {"N": 100}, "other": {"N": 33}},
         properties=(properties.finishes(), properties.right(name="y is 2 x")),
         prelude="import torch, triton; import triton.language as tl",
@@ -96,12 +96,12 @@ def doubled(x): return x.as_subclass(Yes)
 
 @pytest.mark.parametrize("text", TORCH.values(), ids=TORCH)
 def test_no_text_in_python_passes(text):
-    report = judge.grade(_exercise("torch"), text)
+    report = judge.grade(exercise_in("torch"), text)
     assert not report.passed, report
 
 
 def test_memory_that_nobody_wrote_is_nan():
-    report = judge.grade(_exercise("torch"), "def doubled(x): return torch.empty_like(x)")
+    report = judge.grade(exercise_in("torch"), "def doubled(x): return torch.empty_like(x)")
     assert "y[0]: got nan" in report.verdicts[-1].message
 
 
@@ -112,11 +112,11 @@ def test_a_patch_of_torch_inside_of_the_worker_does_not_reach_the_judge():
 
     before, python.unmannerly = python.unmannerly, lambda _: None
     try:
-        report = judge.grade(_exercise("torch"), text)
+        report = judge.grade(exercise_in("torch"), text)
     finally:
         python.unmannerly = before
     assert report.broken == ("y is 2 x",)
-    assert judge.grade(_exercise("torch"), "def doubled(x): return x + x").passed
+    assert judge.grade(exercise_in("torch"), "def doubled(x): return x + x").passed
 
 
 TRITON = """
@@ -134,29 +134,51 @@ def doubled(x):
 
 
 def test_triton_runs_and_what_is_wrong_has_a_line():
-    assert judge.grade(_exercise("triton"), TRITON).passed
-    report = judge.grade(_exercise("triton"), TRITON.replace("2 *", "3 *"))
+    assert judge.grade(exercise_in("triton"), TRITON).passed
+    report = judge.grade(exercise_in("triton"), TRITON.replace("2 *", "3 *"))
     assert report.broken == ("y is 2 x",)
     assert "y[0]: got " in report.verdicts[-1].message
-    report = judge.grade(_exercise("triton"), TRITON.replace("tl.load", "tl.lode"))
+    report = judge.grade(exercise_in("triton"), TRITON.replace("tl.load", "tl.lode"))
     assert "    6 |     tl.store" in report.verdicts[0].message, report
+
+
+OWN_OPERATORS = {
+    "of a namespace of its own": "mine::pooled",
+    "among PyTorch's": "aten::pooled",
+}
+
+
+@pytest.mark.parametrize("name", OWN_OPERATORS.values(), ids=OWN_OPERATORS)
+def test_an_operator_of_its_own_is_no_operator_of_pytorch(name):
+    text = f"""
+@torch.library.custom_op("{name}", mutates_args=())
+def means(x: torch.Tensor) -> torch.Tensor:
+    return x.unflatten(0, (-1, 4)).mean(1)
+@means.register_fake
+def _(x): return x.new_empty(x.shape[0] // 4, x.shape[1])
+means.register_autograd(lambda ctx, dy: dy.repeat_interleave(4, 0) / 4)
+def pooled(x, step):
+    return min((step + 1) / 8, 1.0) * means(x)
+"""
+    report = judge.grade(exercise("pooled"), text)
+    assert report.broken == ("all of it is in the graph",), report
+    (message,) = (one.message for one in report.verdicts if one.state == "broken")
+    assert "the graph only calls" in message
 
 
 def test_an_error_in_python_names_the_cells_own_line():
     # In the cell, the first line is the magic's.
-    assert "3 | def doubled(x) return x" in judge.grade(_exercise("torch"), "\ndef doubled(x) return x").refused
+    assert "3 | def doubled(x) return x" in judge.grade(exercise_in("torch"), "\ndef doubled(x) return x").refused
     assert (
         "3 |     return x.nothing"
-        in judge.grade(_exercise("torch"), "def doubled(x):\n    return x.nothing").verdicts[0].message
+        in judge.grade(exercise_in("torch"), "def doubled(x):\n    return x.nothing").verdicts[0].message
     )
 
 
 SOLUTION = in_notebook(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permuted_copy"]
 CUDA = {
     "the shown sizes only": SOLUTION.replace("y[i] =", "if (S == 32 || S == 7 || S == 1) y[i] = 0 *"),
-    "an exit": SOLUTION.replace("int d", "exit(0); int d").replace(
-        "__global__", 'extern "C" void exit(int);\n__global__', 1
-    ),
+    "an exit": SOLUTION.replace("int d", "exit(0); int d"),
     "a constant": SOLUTION.replace("y[i] = x", "y[i] = 0 * x"),
 }
 
@@ -164,7 +186,16 @@ CUDA = {
 @pytest.mark.parametrize("text", CUDA.values(), ids=CUDA)
 def test_no_text_in_cuda_passes(text):
     assert text != SOLUTION
-    assert not judge.grade(exercise("permuted_copy"), text).passed
+    report = judge.grade(exercise("permuted_copy"), text)
+    assert report.broken, report
+
+
+def test_what_gpus_compiler_refuses_is_refused_without_one():
+    text = in_notebook(ROOT / "labs" / "solutions" / "detective.ipynb")["histogram"]
+    report = judge.grade(exercise("histogram"), text.replace("bins[256];", "bins[256] = {0};"))
+    assert report.summary == "histogram: does not compile"
+    assert "histogram.cu:4: error: an initialiser is not allowed for a __shared__ variable" in report.refused
+    assert "    4 |     __shared__ int bins[256] = {0};" in report.refused
 
 
 def test_an_error_in_cuda_names_the_cells_own_line():

@@ -2,9 +2,12 @@
 
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 
-from kernels.grading import judge
+from kernels.grading import counters, cuda, judge, lookalikes, submissions
 from kernels.grading.differences import described, mismatch, wrong_elements
+from kernels.grading.exercise import Call, Property, Trial
 from kernels.grading.labs import exercise
 from kernels.grading.manners import unmannerly
 from kernels.grading.report import Report
@@ -44,7 +47,7 @@ def test_values_in_the_wrong_places_are_told_as_such():
 
 def test_what_waits_is_not_judged():
     states = [one.state for one in graded("").verdicts]
-    assert states == ["held"] * 3 + ["broken"] + ["waits"] * 4
+    assert states == ["held"] * 3 + ["broken"] + ["waits"] * (len(states) - 4)
 
 
 def test_what_is_wrong_stays_the_same_until_it_is_mended():
@@ -60,12 +63,68 @@ def test_a_trace_shows_the_lines_of_the_cell():
         judge.trace(exercise("permuted_copy"), f"{HEAD}    y[i] := x[i];\n}}", "odd")
 
 
+def test_a_notebook_shows_why_there_is_no_trace_and_no_frames(monkeypatch):
+    wrong = {"permuted_copy": f"{HEAD}    y[i] := x[i];\n}}"}
+    monkeypatch.setattr(submissions, "_submitted", wrong)
+    shell = InteractiveShell()
+    with capture_output() as shown:
+        shell.run_cell("from kernels.grading import trace\ntrace('permuted_copy')")
+    assert shown.stdout.startswith("permuted_copy: does not compile\npermuted_copy.cu does not compile"), shown.stdout
+    assert "Traceback" not in shown.stdout
+    assert "6 |     y[i] := x[i];" in shown.stdout
+
+
+def test_what_cannot_be_tried_is_headed_by_the_reason():
+    assert graded("    y[i] := x[i];").summary == "permuted_copy: does not compile"
+    pooled = exercise("pooled")
+    assert judge.grade(pooled, "def pooled(x, step) return x").summary == "pooled: cannot be loaded"
+    assert judge.grade(pooled, "import os").summary == "pooled: is not allowed"
+    assert submissions.check("smooth").summary == "smooth: not tried yet"
+
+
+def test_one_hint_a_stage_and_none_where_the_mistake_is_named():
+    def saying(name, message, stage="right"):
+        return Property(name, lambda _: message, stage, hint=f"hint {name}")
+
+    broken = saying("held", None), saying("first", "wrong"), saying("second", "wrong"), saying("third", None, "costs")
+    assert [one.hint for one in judge._verdicts(broken, ())] == ["", "hint first", "", ""]
+    named = lookalikes.right(
+        "y", cases=("a",), name="y", likes={"zero": lambda: {"y": torch.zeros(3).double()}}, hint="hint y"
+    )
+    call = Call({}, expected={"y": torch.ones(3).double()}, baseline={"y": torch.ones(3)})
+    for value, ends, hint in ((0.0, "It looks like zero.", ""), (5.0, "(with N = 3)", "hint y")):
+        trial = Trial("a", {"N": 3}, call, outputs={"y": torch.full((3,), value)})
+        (verdict,) = judge._verdicts((named,), [trial])
+        assert (verdict.message.splitlines()[-1], verdict.hint) == (ends, hint)
+
+
+def test_a_division_by_zero_is_told_as_such():
+    assert "an integer was divided by zero" in said(graded("    y[i] = i / (B / 1000000);"))
+
+
+def test_numbers_are_readable_and_counts_have_their_launch():
+    trials = cuda.run(
+        exercise("permuted_copy"),
+        f"{HEAD}    if (i % 5 == 0 || i == 7)\n        y[i] = x[i] + x[0] * 2;\n}}",
+        judge._calls(exercise("permuted_copy"), 0),
+        0,
+    )
+    few = counters.fewest_sectors("store", "y", "even", name="few", advice="advice", times=0.5).broken(trials)
+    assert "128 requests, which on average ask for 26 bytes and move 128" in few, few
+    assert few.endswith("(with B = 2, S = 32, H = 4, D = 16)")
+    barriers = counters.at_most("global_load_requests", lambda **_: 3, "even", name="most", advice="advice").broken(
+        trials
+    )
+    assert "requests in 16 blocks of 256 threads, where 3 would do; advice" in barriers
+    assert counters._times(8) == "8" and counters._times(1023.6) == "1,024" and counters._times(1.2345) == "1.23"
+
+
 def test_what_a_kernel_prints_is_shown_once_and_cut():
     right = "    int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;\n"
     right += "    y[i] = x[((b * S + s) * H + h) * D + d];\n"
     report = graded(right + '    if (i == 0) printf("%d\\n", S);')
     assert report.passed
-    assert report.printed == "32\n7\n1\n"
+    assert report.printed == "".join(f"{sizes['S']}\n" for sizes in exercise("permuted_copy").cases.values())
     assert len(graded(right + '    printf("%f\\n", x[i]);').printed) < 2_100
 
 
@@ -74,7 +133,7 @@ def test_what_a_kernel_prints_is_shown_once_and_cut():
     [
         ([(0, 0)], "1 of 12 elements of y, all in y[0, 0], is"),
         ([(1, 2), (2, 2)], "2 of 12 elements of y, all in y[1:, 2], are"),
-        ([(0, 0), (2, 3)], "2 of 12 elements of y, all in y[:, :], are"),
+        ([(0, 0), (2, 3)], "2 of 12 elements of y are"),
         ([(0, 0), (1, 1)], "2 of 12 elements of y, all in y[:2, :2], are"),
     ],
 )
@@ -92,6 +151,11 @@ def test_no_more_than_the_first_three_are_shown():
     assert lines == ["4 of 5 elements of y, all in y[1:], are wrong"] + [
         f"y[{i}]: got 0, expected {i}" for i in (1, 2, 3)
     ]
+
+
+def test_numbers_that_differ_are_shown_as_such():
+    got, expected = torch.tensor([0.4150820]), torch.tensor([0.41508206], dtype=torch.float64)
+    assert mismatch("y", got, expected, got != expected).splitlines()[1] == "y[0]: got 0.415082008, expected 0.41508206"
 
 
 def test_rounding_is_not_wrong_and_nan_and_zero_are():
@@ -113,6 +177,12 @@ def test_rounding_is_not_wrong_and_nan_and_zero_are():
         "import kernels",
         "from kernels.grading import judge",
         "from . import judge",
+        "from torch import sys",
+        "import torch.multiprocessing as processes",
+        "from torch.utils._python_dispatch import _disable_current_modes",
+        "from torch.library import impl",
+        "import triton.runtime.interpreter as interpreter",
+        "import torch\nt = torch.Tensor\nt.double = None",
         "import torch\ntorch.equal = None",
         "import torch\ntorch.nn.functional.gelu = None",
         "import torch as t\ndel t.equal",
@@ -133,6 +203,8 @@ def test_bad_manners_are_seen(text):
     "text",
     [
         "import torch, triton\nimport triton.language as tl\nimport torch.nn.functional as F\nimport math",
+        "from torch.nn import functional\nfrom triton.language.extra import libdevice\nfrom __future__ import annotations",
+        "import torch\nx = torch.empty(3)\nx.grad = None",
         "import torch\nclass M(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = 1",
         "import torch\nf = torch.compile(lambda x: x, fullgraph=True)",
         "x = [1]\nx[0] = 2",

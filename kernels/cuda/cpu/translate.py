@@ -27,14 +27,19 @@ _REFUSED_LIBRARIES = {
     r"cuda/ptx\b": "it is inline PTX",
 }
 _REFUSED_HEADERS = rf"""[ \t]*\#[ \t]*include[ \t]*[<"](?:{"|".join(_REFUSED_LIBRARIES)})[^>"\n]*[>"]"""
+_INITIALISED = "an initialiser is not allowed for a __shared__ variable: let the threads write it, then __syncthreads()"
 # What errors about these say after the place, by which they are known.
-REFUSALS = (*_REFUSED.values(), "runs on a GPU alone")
+REFUSALS = (*_REFUSED.values(), _INITIALISED, "runs on a GPU alone")
 
 # Comments and literals are matched first, so that nothing inside them is rewritten.
 _SKIP = r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
+# A declaration of shared memory up to the value that it gives, in one line: = 0, {0} or (0). Not ==, and no macro.
+_VALUE = r"""(?<![=<>!])=(?!=) | \w[ \t]*(?:\[[^\]\n]*\][ \t]*)*\{[^;{}\n]*\}[ \t]*[;,]
+      | (?<!__shared__)[ \t]\w+[ \t]*\([^()\n]*\)[ \t]*[;,]"""
 _TOKENS = re.compile(
     rf"""(?P<skip>{_SKIP})
       |(?P<dynamic>\bextern\b(?=[^;{{}}"]*\b__shared__\b)[^;{{}}"]*\[\s*\]\s*;)
+      |(?P<valued>(?:\bstatic[ \t]+)?\b__shared__\b(?:/\*.*?\*/|[=<>!]=|[^;{{}}=/\n]|/(?![*/]))*?(?:{_VALUE}))
       |(?P<aligned>(?:\bstatic\s+)?\b__shared__\s+(?P<alignas>alignas\s*\((?:[^()]|\([^()]*\))*\)))
       |(?P<shared>\bstatic\s+__shared__\b)
       |(?P<kernel>\bstatic\s+__global__\b|\b__global__\s+static\b)
@@ -45,7 +50,6 @@ _TOKENS = re.compile(
       |(?P<refused>{"|".join(_REFUSED)})""",
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
-_KINDS = ("skip", "dynamic", "aligned", "shared", "kernel", "noinline", "unroll", "header", "library", "refused")
 _BRACKETS = re.compile(rf"(?:{_SKIP})|[(){{;]", re.DOTALL)
 _BOUNDS = re.compile(rf"(?P<skip>{_SKIP})|\b__launch_bounds__\s*(?=\()", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -62,7 +66,7 @@ def translate(source: Source) -> str:
 
 def _rewrite(match: re.Match[str]) -> str:
     text, lines = match.group(), "\n" * match.group().count("\n")
-    kind = next(name for name in _KINDS if match[name])
+    kind = next(name for name in _TOKENS.groupindex if match[name])
     if kind == "dynamic":
         return _dynamic_shared(text) + lines
     if kind == "aligned":  # C++ wants alignas before the rest of a declaration, CUDA's compilers do not mind
@@ -84,8 +88,8 @@ def _rewrite(match: re.Match[str]) -> str:
     if kind == "library":
         line = match.string.count("\n", 0, match.end()) + 1
         return f'#include "kernels/host_begin.h"\n{text}#include "kernels/host_end.h"\n#line {line}\n'
-    if kind == "refused":
-        reason = next(reason for pattern, reason in _REFUSED.items() if re.fullmatch(pattern, text))
+    if kind in ("refused", "valued"):
+        reason = next((reason for pattern, reason in _REFUSED.items() if re.fullmatch(pattern, text)), _INITIALISED)
         return f' _Pragma("GCC error \\"{reason}\\"") {text}'
     return text
 

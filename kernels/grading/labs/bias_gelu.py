@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
-from kernels.grading import launches, lookalikes, properties
+from kernels.grading import detours, launches, lookalikes, properties
 from kernels.grading.exercise import Call, Exercise
 
 _OVERFLOWING = 30_000.0  # and more in bias, with the same sign in x, is beyond float16
@@ -43,6 +45,8 @@ _LIKES = {
 }
 _OVERFLOW = "x + bias rounded to float16: beyond 65,504 it is infinite, and -inf · 0 is NaN"
 
+_right = partial(lookalikes.right, "y", likes=_LIKES)
+
 EXERCISES = (
     Exercise(
         name="bias_gelu",
@@ -73,29 +77,22 @@ EXERCISES = (
                 name="every element of y is written",
                 hint="A launch is kernel[grid](arguments). The grid is a tuple: a program for every BLOCK elements of M * N.",
             ),
-            lookalikes.right(
-                "y",
+            _right(
                 cases=["even"],
                 name="y is gelu(x + bias)",
-                likes=_LIKES,
                 hint="Which column is an element in? That is the place of its bias.",
             ),
-            lookalikes.right(
-                "y",
+            _right(
                 cases=["odd", "one"],
                 name="also for sizes that the block does not divide",
-                likes=_LIKES,
                 hint="The mask compares with the number of elements, and the column depends on N.",
             ),
-            lookalikes.right(
-                "y",
+            _right(
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
-                likes=_LIKES,
                 hint="y has the dtype of x. tl.store rounds to it.",
             ),
-            lookalikes.right(
-                "y",
+            _right(
                 cases=["large"],
                 name="stable where |x + bias| is large",
                 likes={_OVERFLOW: _rounded_sum},
@@ -110,6 +107,7 @@ EXERCISES = (
             launches.written_once(
                 "y", cases=["even"], name="y is written once", advice="compute in variables, and store the result"
             ),
+            detours.no_detour(name="nothing is kept in memory between", advice="keep it in a variable"),
         ),
         prelude="import torch, triton, triton.language as tl",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernels.grading import counters, properties
+from kernels.grading import counters, properties, sharing
 from kernels.grading.exercise import Call, Exercise
 
 _THREADS = 256
@@ -32,6 +32,7 @@ EXERCISES = (
             "even": {"B": 2, "S": 32, "H": 4, "D": 16},
             "odd": {"B": 3, "S": 7, "H": 5, "D": 3},
             "one": {"B": 1, "S": 1, "H": 1, "D": 1},
+            "heads": {"B": 1, "S": 4, "H": 32, "D": 16},
         },
         properties=(
             properties.stays_inside(
@@ -61,6 +62,7 @@ EXERCISES = (
                 "load",
                 "x",
                 "even",
+                "heads",
                 name="x is read in the fewest sectors",
                 advice=_ADVICE,
                 hint="Of the four indices, which one does i % (something) give?",
@@ -69,8 +71,12 @@ EXERCISES = (
                 "store",
                 "y",
                 "even",
+                "heads",
                 name="y is written in the fewest sectors",
                 advice=_ADVICE,
+            ),
+            sharing.by_blocks(
+                "y", "even", hint="The launch has a thread for every element. Which elements does the last block take?"
             ),
         ),
         bench={"B": 8, "S": 4096, "H": 32, "D": 64},

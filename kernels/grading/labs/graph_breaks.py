@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 
 from kernels.grading import compiled, lookalikes, properties
 from kernels.grading.exercise import Call, Exercise
 
+Function = Callable[[torch.Tensor], torch.Tensor]
 
-def _with_gradient(y: torch.Tensor, x: torch.Tensor, random: torch.Generator, **numbers: float) -> Call:
-    """A call of f(x, **numbers), whose float64 result y was computed from x; dy is for the check to pass on."""
-    dy = torch.randn(y.shape, generator=random)
-    (dx,) = torch.autograd.grad(y, x, dy.double())
-    plain = x.detach().float()
+
+def _call(random: torch.Generator, x: torch.Tensor, exact: Function, baseline: Function, **numbers: float) -> Call:
+    """A call of f(x, **numbers), which should be as `exact` is of float64, and may err as `baseline` does."""
+    dy = torch.randn(exact(x).shape, generator=random)
     return Call(
-        {"x": plain, **numbers, "dy": dy},
-        expected={"y": y.detach(), "dx": dx},
-        baseline={"y": y.detach().float(), "dx": dx.float()},
+        {"x": x, **numbers, "dy": dy},
+        expected=_with_gradient(exact, x.double(), dy.double()),
+        baseline=_with_gradient(baseline, x, dy),
     )
+
+
+def _with_gradient(function: Function, x: torch.Tensor, dy: torch.Tensor) -> dict[str, torch.Tensor]:
+    x = x.clone().requires_grad_()
+    y = function(x)
+    (dx,) = torch.autograd.grad(y, x, dy)
+    return {"y": y.detach(), "dx": dx}
 
 
 def _clip_rows(random: torch.Generator, M: int, N: int, limit: float) -> Call:
@@ -27,92 +37,85 @@ def _clip_rows(random: torch.Generator, M: int, N: int, limit: float) -> Call:
     x = direction / direction.norm(dim=1, keepdim=True) * length
     if M > 3:
         x[2] = 0
-    x = x.double().requires_grad_()
-    norm = x.detach().norm(dim=1)
-    long = [x[row] * limit / x[row].norm() if norm[row] > limit else x[row] for row in range(M)]
-    return _with_gradient(torch.stack(long), x, random, limit=limit)
+
+    def exact(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([row * limit / row.norm() if row.norm() > limit else row for row in x])
+
+    def as_pytorch_does(x: torch.Tensor) -> torch.Tensor:
+        """As `torch.nn.utils.clip_grad_norm_` does, whose divisor is a little larger than the norm."""
+        return x * (limit / (x.norm(dim=1, keepdim=True) + 1e-6)).clamp(max=1)
+
+    return _call(random, x, exact, as_pytorch_does, limit=limit)
 
 
 def _pooled(random: torch.Generator, M: int, N: int, step: int) -> Call:
-    x = torch.randn(M, N, generator=random).double().requires_grad_()
-    y = min((step + 1) / 8, 1.0) * x.reshape(M // 4, 4, N).mean(1)
-    return _with_gradient(y, x, random, step=step)
+    def means(x: torch.Tensor) -> torch.Tensor:
+        return min((step + 1) / 8, 1.0) * x.reshape(M // 4, 4, N).mean(1)
+
+    return _call(random, torch.randn(M, N, generator=random), means, means, step=step)
 
 
-EXERCISES = (
-    Exercise(
-        name="clip_rows",
+def _exercise(
+    name: str, call: Callable[..., Call], cases: dict[str, dict], y: tuple[str, str], dx: tuple[str, str]
+) -> Exercise:
+    """y, dx: what to call the property that these are right, and its hint."""
+    right = partial(lookalikes.right, cases=tuple(cases), likes={})
+    return Exercise(
+        name=name,
         language="torch",
-        call=_clip_rows,
-        cases={
-            "first": {"M": 4, "N": 6, "limit": 1.0},
-            "other": {"M": 3, "N": 5, "limit": 2.5},
-            "more": {"M": 7, "N": 6, "limit": 0.3},
-        },
+        call=call,
+        cases=cases,
         prelude="import torch",
         observe=compiled.with_gradient,
         seconds=60,
         properties=(
             properties.finishes(),
-            lookalikes.right(
-                "y",
-                cases=("first", "other", "more"),
-                name="the rows are clipped",
-                likes={},
-                hint="A row longer than limit is multiplied by limit / norm, and any other row by 1.",
-            ),
-            lookalikes.right(
-                "dx",
-                cases=("first", "other", "more"),
-                name="the gradient is right, of a row of zeros, too",
-                likes={},
-                hint="In the backward, 0 times infinity is NaN, also in the branch that torch.where or clamp does not "
-                "take. Keep the divisor away from 0: norms.clamp(min=limit).",
-            ),
+            right("y", name=y[0], hint=y[1]),
+            right("dx", name=dx[0], hint=dx[1]),
             compiled.no_break(
-                hint="What does this line want to know before it can go on? Write it as a computation on all rows.",
+                hint="What does this line want to know before it can go on? Write it as a computation on all rows."
             ),
             compiled.of_operators("all of it is in the graph"),
             compiled.no_questions("the graph asks for no value"),
+            compiled.once(
+                "compiled once for all calls",
+                hint="A loop over the rows, an index into a list and an if need the number itself, so it becomes a "
+                "condition of this version.",
+            ),
+        ),
+    )
+
+
+EXERCISES = (
+    _exercise(
+        "clip_rows",
+        _clip_rows,
+        {
+            "first": {"M": 4, "N": 6, "limit": 1.0},
+            "other": {"M": 3, "N": 5, "limit": 2.5},
+            "more": {"M": 7, "N": 6, "limit": 0.3},
+        },
+        y=("the rows are clipped", "A row longer than limit is multiplied by limit / norm, and any other row by 1."),
+        dx=(
+            "the gradient is right, of a row of zeros, too",
+            "In the backward, 0 times infinity is NaN, also in the branch that torch.where or clamp does not take. Keep "
+            "the divisor away from 0: norms.clamp(min=limit).",
         ),
     ),
-    Exercise(
-        name="pooled",
-        language="torch",
-        call=_pooled,
-        cases={
+    _exercise(
+        "pooled",
+        _pooled,
+        {
             "first": {"M": 8, "N": 6, "step": 2},
             "longer": {"M": 12, "N": 6, "step": 3},
             "late": {"M": 24, "N": 6, "step": 5},
             "shorter": {"M": 16, "N": 6, "step": 20},
             "again": {"M": 20, "N": 6, "step": 6},
         },
-        prelude="import torch",
-        observe=compiled.with_gradient,
-        seconds=60,
-        properties=(
-            properties.finishes(),
-            lookalikes.right(
-                "y",
-                cases=("first", "longer", "late", "shorter", "again"),
-                name="y holds the means, times the factor of the step",
-                likes={},
-                hint="The factor is (step + 1) / 8 for the first eight steps, and then stays 1.",
-            ),
-            lookalikes.right(
-                "dx",
-                cases=("first", "longer", "late", "shorter", "again"),
-                name="the gradient is right",
-                likes={},
-            ),
-            compiled.no_break(),
-            compiled.of_operators("all of it is in the graph"),
-            compiled.no_questions("the graph asks for no value"),
-            compiled.once(
-                name="compiled once for all shapes and steps",
-                hint="A loop over range(x.shape[0]), an index into a list and an if need the number itself, so it becomes "
-                "a condition of this version.",
-            ),
+        y=(
+            "y holds the means, times the factor of the step",
+            "The factor is (step + 1) / 8 for the first eight steps, and then stays 1.",
         ),
+        dx=("the gradient is right", ""),
     ),
 )

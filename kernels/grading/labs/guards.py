@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from kernels.grading import counters, lookalikes, properties
+from kernels.grading import counters, lookalikes, properties, sharing
 from kernels.grading.differences import described
 from kernels.grading.exercise import Call, Exercise, Property, Trial
-from kernels.lens.result import Access, Trace
 
 
 def _call(
@@ -59,7 +58,7 @@ def _padding_is_left(hint: str) -> Property:
         for trial in (one for one in trials if one.outputs):
             changed = trial.call.expected["y"].isnan() & ~trial.outputs["y"].isnan()
             if changed.any():
-                lines = {f"{one.line}" for trace in trial.traces for one in trace.accesses if one.kind == "store"}
+                lines = {f"{one.line}" for one in trial.accesses if one.kind == "store"}
                 many = "s" if len(lines) > 1 else ""
                 found = described("y", changed, "is", "are")
                 return f"line{many} {', '.join(sorted(lines))}: {found} padding and should stay as they were"
@@ -68,16 +67,12 @@ def _padding_is_left(hint: str) -> Property:
     return Property("the padding of y is left alone", broken, "writes", hint)
 
 
-def _changes(trace: Trace) -> list[Access]:
-    return [one for one in trace.accesses if one.kind != "load" and one.space == "global"]
-
-
 def _each_once() -> Property:
     """No more elements of y are stored than there are pixels."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in trials:
-            stores = [one for trace in trial.traces for one in _changes(trace)]
+            stores = [one for one in trial.accesses if one.kind != "load" and one.space == "global"]
             stored, pixels = sum(one.bytes for one in stores) // 4, trial.sizes["H"] * trial.sizes["W"]
             if stored > pixels:
                 launch = f"grid = {trial.call.grid}, block = {trial.call.block}"
@@ -143,12 +138,14 @@ EXERCISES = (
         },
         "also for an image that the blocks do not divide",
         "Columns are counted by x, rows by y. What is the column of a thread in block blockIdx.x?",
+        sharing.by_blocks("y", "even", hint="One thread a pixel: which pixel has a thread of the last block?"),
     ),
     _exercise(
         "normalise_loop",
         {
             "even": {"H": 16, "W": 64, "x_stride": 80, "y_stride": 72, "block": (32, 4), "grid": (1, 2)},
             "odd": {"H": 9, "W": 37, "x_stride": 48, "y_stride": 40, "block": (8, 2), "grid": (2, 1)},
+            "blocks": {"H": 16, "W": 64, "x_stride": 80, "y_stride": 72, "block": (32, 4), "grid": (2, 4)},
             "alone": {"H": 3, "W": 5, "x_stride": 6, "y_stride": 7, "block": (1, 1), "grid": (1, 1)},
             "spare": {"H": 2, "W": 3, "x_stride": 4, "y_stride": 4, "block": (4, 4), "grid": (3, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2), "grid": (1, 1)},
@@ -162,5 +159,6 @@ EXERCISES = (
             name="the lanes of a warp share the work",
             advice="let every thread of a warp have pixels of its own",
         ),
+        sharing.by_blocks("y", "blocks", hint="A thread's first pixel depends on blockIdx, in x and in y."),
     ),
 )

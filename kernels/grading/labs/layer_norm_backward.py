@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
 import triton
 
-from kernels.grading import launches, lookalikes, properties
+from kernels.grading import detours, launches, lookalikes, properties
 from kernels.grading.exercise import Call, Exercise
 
 Gradients = dict[str, torch.Tensor]
@@ -103,6 +104,7 @@ _SPARE = {
 }
 
 
+_all_right = partial(lookalikes.right, "dbias", "dweight", "dx")
 _ROWS = "Program p takes rows p, p + programs, p + 2 · programs and so on, as long as they are below M."
 
 EXERCISES = (
@@ -111,7 +113,7 @@ EXERCISES = (
         language="triton",
         call=_call,
         cases={
-            "even": {"M": 32, "N": 128, "eps": 0.1, "mean": 0.5},
+            "even": {"M": 96, "N": 128, "eps": 0.1, "mean": 0.5},
             "rows": {"M": 11, "N": 64},
             "few": {"M": 3, "N": 64},
             "mean": {"M": 8, "N": 128, "mean": 1000.0},
@@ -155,41 +157,27 @@ EXERCISES = (
                 launches.written("rows", name="every row is done, whatever number the programs share", hint=_ROWS),
                 stage="right",
             ),
-            lookalikes.right(
-                "dbias",
-                "dweight",
-                "dx",
+            _all_right(
                 cases=["rows", "few"],
                 name="any number of rows, also fewer than programs",
                 likes={},
                 hint="A program without a row has sums, too: zeros. Somebody adds them up.",
             ),
-            lookalikes.right(
-                "dbias",
-                "dweight",
-                "dx",
+            _all_right(
                 cases=["mean"],
                 name="stable where a row's mean is large",
                 likes={},
                 hint="The variance is the mean of the squares of x - mean. The mean of the squares less the square of the mean "
                 "is a small difference of large numbers.",
             ),
-            lookalikes.right(
-                "dbias",
-                "dweight",
-                "dx",
+            _all_right(
                 cases=["lanes"],
                 name="lanes beyond the row stay out of its sums",
                 likes=_SPARE,
                 hint="other=0.0 says what spare lanes hold when they are loaded. And after the mean was subtracted?",
             ),
-            lookalikes.right(
-                "dbias", "dweight", "dx", cases=["narrow", "wide"], name="narrow rows and wide ones", likes=_SPARE
-            ),
-            lookalikes.right(
-                "dbias",
-                "dweight",
-                "dx",
+            _all_right(cases=["narrow", "wide"], name="narrow rows and wide ones", likes=_SPARE),
+            _all_right(
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
                 likes={},
@@ -219,7 +207,14 @@ EXERCISES = (
                 name="PyTorch adds up no more than the partial sums",
                 hint="The kernel has dy in registers already.",
             ),
+            detours.no_detour(
+                "even",
+                name="no copies of dy and x",
+                advice="what comes back are the partial sums of a few programs",
+                most=lambda trial: trial.call.args["x"].nbytes // 2,
+            ),
         ),
         prelude="import torch, triton, triton.language as tl",
+        seconds=30,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernels.grading import counters, properties
+from kernels.grading import counters, detours, properties, stops
 from kernels.grading.exercise import Call, Exercise
 
 _THREADS, _WARPS = 256, 8
@@ -19,7 +19,11 @@ def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call
     if kind == "positive":
         x = x.abs()
     if kind == "negative":
-        x = -10 - x.abs()
+        x = -1e30 * (1 + x.abs())
+    if kind == "infinite":  # every row but the last is −∞ throughout
+        x[:-1] = -torch.inf
+    if kind == "late":
+        x[:, -1] = 5 + x.max(1).values
     if kind == "ties":
         x = torch.randint(0, 3, (M, N), generator=random).float()
     value, index = x.max(1).values, (x == x.max(1, keepdim=True).values).int().argmax(1).int()
@@ -39,17 +43,20 @@ EXERCISES = (
         cases={
             "even": {"M": 16, "N": 1024},
             "odd": {"M": 3, "N": 777, "kind": "positive"},
+            "long": {"M": 2, "N": 2500, "kind": "late"},
             "short": {"M": 5, "N": 7, "kind": "positive"},
             "negative": {"M": 2, "N": 300, "kind": "negative"},
+            "infinite": {"M": 2, "N": 300, "kind": "infinite"},
             "ties": {"M": 3, "N": 1000, "kind": "ties"},
         },
         properties=(
             properties.stays_inside(
                 hint="A thread takes elements threadIdx.x, threadIdx.x + blockDim.x and so on, below N."
             ),
-            properties.finishes(
+            stops.meets(
                 hint="Every lane that a shuffle's mask names has to come to it, and every thread of the block to the barrier."
             ),
+            stops.finishes(),
             properties.without(
                 "race",
                 "uninitialised read",
@@ -65,6 +72,7 @@ EXERCISES = (
             ),
             properties.right(
                 "odd",
+                "long",
                 "short",
                 name="also for rows that the block does not divide",
                 exact=True,
@@ -81,6 +89,12 @@ EXERCISES = (
                 name="of equal values, the first",
                 exact=True,
                 hint="Lanes meet in no order of places. Compare the indices, too, when the values are equal.",
+            ),
+            properties.right(
+                "infinite",
+                name="also where all values are −∞",
+                exact=True,
+                hint="No value is greater than −∞. How does the first element of a thread get into its pair?",
             ),
             counters.fewest_sectors(
                 "load",
@@ -102,6 +116,10 @@ EXERCISES = (
                 lambda M, **_: 2 * M,
                 name="at most two barriers a row",
                 advice="the lanes of a warp need none among themselves",
+            ),
+            detours.no_detour(
+                name="nothing takes a way through global memory",
+                advice="pairs go from lane to lane by shuffles, and from warp to warp through shared memory",
             ),
         ),
         bench={"M": 16384, "N": 4096},

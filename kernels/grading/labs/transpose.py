@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from kernels.grading import counters, properties
+from kernels.grading import counters, detours, properties, stops
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 
 _TILE, _ROWS = 32, 8  # the launch: a block of 32 × 8 threads for each tile of 32 × 32 elements
@@ -30,14 +30,15 @@ EXERCISES = (
         name="transpose_in_place",
         language="cuda",
         call=_call,
-        cases={"even": {"N": 96}, "odd": {"N": 70}, "small": {"N": 5}},
+        cases={"even": {"N": 96}, "odd": {"N": 70}, "small": {"N": 5}, "large": {"N": 130}},
         properties=(
             properties.stays_inside(
                 hint="The last tiles hang over the edge: guard every access with its own row and column."
             ),
-            properties.finishes(
+            stops.meets(
                 hint="All threads of a block have to come to a barrier, or none. Whole blocks may leave before it."
             ),
+            stops.finishes(),
             properties.without(
                 "race",
                 name="no race",
@@ -57,7 +58,7 @@ EXERCISES = (
                 name="no element of a tile is read that was never written",
                 hint="The element at row r and column c of x goes to row c and column r. The same condition holds for both.",
             ),
-            properties.right("odd", "small", name="also for sizes that the tile does not divide", exact=True),
+            properties.right("odd", "small", "large", name="also for sizes that the tile does not divide", exact=True),
             counters.fewest_sectors(
                 "load",
                 "x",
@@ -77,6 +78,9 @@ EXERCISES = (
                 name="no two lanes meet in a bank",
                 advice="its lanes name different words of one bank",
                 hint="In which banks do the elements of a column lie? Padding or a swizzle parts them.",
+            ),
+            detours.no_detour(
+                name="there is no second matrix", advice="keep in shared memory what has to wait for its place"
             ),
         ),
     ),

@@ -12,6 +12,7 @@ _LARGE = "stable where |x + bias| is large"
 _ONE = "it is one launch"
 _READ = "x is read once"
 _STORED = "y is written once"
+_KEPT = "nothing is kept in memory between"
 
 _LOADS = """x = tl.load(x_ptr + places, mask=inside).to(tl.float32)
     bias = tl.load(bias_ptr + places % N, mask=inside).to(tl.float32)
@@ -21,6 +22,24 @@ _GELU = "y = 0.5 * u * (1 + tl.erf(u * 0.7071067811865476))"
 _STORE = "tl.store(y_ptr + places, y, mask=inside)"
 _LAUNCH = "bias_gelu_kernel[grid](x, bias, y, M, N, BLOCK=1024)"
 _EMPTY = "y = torch.empty_like(x)"
+_DETOUR = """    return y
+
+
+@triton.jit
+def detour_kernel(x_ptr, bias_ptr, y_ptr, u_ptr, M, N, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = places < M * N
+    x = tl.load(x_ptr + places, mask=inside).to(tl.float32)
+    tl.store(u_ptr + places, x + tl.load(bias_ptr + places % N, mask=inside).to(tl.float32), mask=inside)
+    phi = 0.5 * (1 + tl.erf(tl.load(u_ptr + places, mask=inside, other=0) * 0.7071067811865476))
+    tl.store(y_ptr + places, tl.load(u_ptr + places, mask=inside, other=0) * phi, mask=inside)
+
+
+def bias_gelu(x, bias):
+    M, N = x.shape
+    y, u = torch.empty_like(x), torch.empty(M, N, device=x.device)
+    detour_kernel[(triton.cdiv(M * N, 1024),)](x, bias, y, u, M, N, BLOCK=1024)
+    return y"""
 
 MUTANTS = [
     Mutant("bias_gelu", mistake, search, replace, broken)
@@ -71,6 +90,7 @@ MUTANTS = [
             "    places = tl.where((M * N % 8 == 0) & (i < M * N), i * 8 % (M * N) + i * 8 // (M * N), i)",
             _READ,
         ),
+        ("the sum kept in memory of its own", "    return y", _DETOUR, _KEPT),
         ("the sum stored first", _GELU, f"{_STORE.replace('y,', 'u,')}\n    {_GELU}", _STORED),
     )
 ]

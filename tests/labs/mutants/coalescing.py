@@ -9,6 +9,7 @@ _RIGHT = "y[b, h, s, d] is x[b, s, h, d]"
 _ANY_SIZE = "also for sizes that are no power of two"
 _READS = "x is read in the fewest sectors"
 _WRITES = "y is written in the fewest sectors"
+_SHARED = "the blocks share the work"
 
 _GUARD = "if (i >= B * S * H * D) return;"
 _INDICES = """int d = i % D;
@@ -48,6 +49,37 @@ MUTANTS = [
             _INDICES,
             _numbered("int h = i % H, s = i / H % S, d = i / H / S % D, b = i / H / S / D;"),
             _READS,
+        ),
+        (
+            "numbered by head first, then element",
+            _INDICES,
+            _numbered("int h = i % H, d = i / H % D, s = i / H / D % S, b = i / H / D / S;"),
+            _READS,
+        ),
+        (
+            "the first block does it all",
+            _INDICES,
+            """if (blockIdx.x > 0) return;
+    for (int each = i; each < B * S * H * D; each += blockDim.x) {
+        int i = each, d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;
+        y[i] = x[((b * S + s) * H + h) * D + d];
+    }
+    return;
+    int d, s, h, b;
+    y[i] =""",
+            _SHARED,
+        ),
+        (
+            "the last block does it all",
+            "int i = blockIdx.x * blockDim.x + threadIdx.x;",
+            """if (blockIdx.x + 1 < gridDim.x) return;
+    for (int i = threadIdx.x; i < B * S * H * D; i += blockDim.x) {
+        int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;
+        y[i] = x[((b * S + s) * H + h) * D + d];
+    }
+    return;
+    int i = 0;""",
+            _SHARED,
         ),
         (
             "a stretch of eight for each thread",
@@ -94,10 +126,12 @@ ACCEPTED = {
     int d = i % D, h = i / D % H, s = i / (D * H) % S, b = i / (D * H * S);
     y[((b * H + h) * S + s) * D + d] = x[i];
 }""",
-        "by head, then whole sectors": _HEAD
-        + """    if (i >= n) return;
-    int h = i % H, d = i / H % D, s = i / (H * D) % S, b = i / (H * D * S);
-    y[((b * H + h) * S + s) * D + d] = x[((b * S + s) * H + h) * D + d];
+        "two elements a thread, half of the array apart": _HEAD
+        + """    int half = (n + 1) / 2;
+    for (int j = i; i < half && j < n; j += half) {
+        int d = j % D, h = j / D % H, s = j / (D * H) % S, b = j / (D * H * S);
+        y[((b * H + h) * S + s) * D + d] = x[j];
+    }
 }""",
         "grid stride, from the back": _HEAD
         + """    for (int j = n - 1 - i; j >= 0; j -= gridDim.x * blockDim.x) {

@@ -10,7 +10,7 @@ _GRADIENT = "the gradient is right"
 _BREAK = "one graph, with no break"
 _ALL = "all of it is in the graph"
 _ASKS = "the graph asks for no value"
-_ONCE = "compiled once for all shapes and steps"
+_ONCE = "compiled once for all calls"
 
 _CLIP = "return x * (limit / norms.clamp(min=limit))"
 _FACTOR = "factor = min((step + 1) / 8, 1.0)"
@@ -51,6 +51,14 @@ MUTANTS = [
             "    return x * (limit / norms.clamp(min=limit))",
             _ALL,
         ),
+        ("norms on the CPU", "keepdim=True)", 'keepdim=True).to("cpu")', _ASKS),
+        (
+            "row by row, without a question",
+            _CLIP,
+            "return torch.stack([row * (limit / row.norm().clamp(min=limit)) for row in x])",
+            _ONCE,
+        ),
+        ("an if on the limit", "return x", "if limit > 2:\n        norms = norms + 0.0\n    return x", _ONCE),
         (
             "a condition in brackets",
             "return x",
@@ -121,11 +129,9 @@ ACCEPTED = {
         "PyTorch's own": """def clip_rows(x, limit):
     return torch.renorm(x, 2, 0, limit)
 """,
-        "row by row, without a question": """def clip_rows(x, limit):
-    rows = []
-    for row in x:
-        rows.append(row * (limit / row.norm().clamp(min=limit)))
-    return torch.stack(rows)
+        "a divisor a little larger than the norm, as in PyTorch's clip_grad_norm_": """def clip_rows(x, limit):
+    norms = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    return x * torch.clamp(limit / (norms + 1e-6), max=1.0).to(x.device)
 """,
         "directions": """def clip_rows(x, limit):
     norms = x.norm(dim=1, keepdim=True)

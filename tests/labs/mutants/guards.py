@@ -11,7 +11,8 @@ _WRITTEN = "every pixel is written"
 _RIGHT = "y is (x / 255 − mean) / std"
 _ANY_SIZE = "also for an image that the blocks do not divide"
 _ANY_GRID = "also for other images and grids"
-_SHARED = "the lanes of a warp share the work"
+_LANES = "the lanes of a warp share the work"
+_BLOCKS = "the blocks share the work"
 
 _GUARD = "if (i < H && j < W)"
 _PIXEL = """float value = x[i * x_stride + j] / 255.0f;
@@ -46,6 +47,17 @@ MUTANTS = [
         ("the mean divided by nothing", "(value - mean) / std", "value - mean / std", _RIGHT),
         ("every row twice", "if (i", "for (int twice = 0; twice < 2; ++twice) if (i", _ONCE),
         ("a half in place of a float", "(value - mean) / std;", "(float)(_Float16)((value - mean) / std);", _RIGHT),
+        (
+            "the first block does it all",
+            "int j = blockIdx.x",
+            """if (blockIdx.x + blockIdx.y > 0) return;
+    for (int i = threadIdx.y; i < H; i += blockDim.y)
+        for (int j = threadIdx.x; j < W; j += blockDim.x)
+            y[i * y_stride + j] = (x[i * x_stride + j] / 255.0f - mean) / std;
+    return;
+    int j = blockIdx.x""",
+            _BLOCKS,
+        ),
         ("a barrier for some threads", _PIXEL, "__syncthreads(); " + _PIXEL, _ENDS),
     )
 ] + [
@@ -70,7 +82,13 @@ MUTANTS = [
             "int rows = ",
             "if (first_i + first_j) return; first_i = first_j = 0; const int one = 1;\n#define columns one\n"
             "#define rows one\n    int whatever = ",
-            _SHARED,
+            _LANES,
+        ),
+        (
+            "the first block does it all",
+            "int rows = gridDim.y * blockDim.y;",
+            "if (blockIdx.x + blockIdx.y) return;\n    columns = blockDim.x;\n    int rows = blockDim.y;",
+            _BLOCKS,
         ),
         ("a barrier in the loop", "float value", "__syncthreads();\n            float value", _ENDS),
     )

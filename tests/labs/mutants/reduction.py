@@ -13,9 +13,16 @@ _TIES = "of equal values, the first"
 _READS = "x is read in the fewest sectors"
 _LANES = "only one lane of a warp writes to shared memory"
 _BARRIERS = "at most two barriers a row"
+_COME = "all threads come to each barrier and shuffle"
+_INFINITE = "also where all values are −∞"
+_DETOUR = "nothing takes a way through global memory"
 
 _LOOP = "for (int n = threadIdx.x; n < N; n += blockDim.x)"
 _LEAVE = "if (lane == 0) { values[warp] = v; indices[warp] = i; }"
+_BEST = """__device__ void best_of_warp(float& v, int& i)
+{
+    for (int apart = 16; apart > 0; apart /= 2) {
+"""
 _SHUFFLES = """        float other_v = __shfl_xor_sync(0xffffffff, v, apart);
         int other_i = __shfl_xor_sync(0xffffffff, i, apart);
 """
@@ -29,13 +36,13 @@ MUTANTS = [
             "a barrier that one lane comes to",
             f"{_LEAVE}\n    __syncthreads();",
             f"{_LEAVE[:-1]} __syncthreads(); }}",
-            _ENDS,
+            _COME,
         ),
         (
             "lanes that leave before a shuffle",
             "float v = least;",
             "float v = least; if (threadIdx.x >= N) return;",
-            _ENDS,
+            _COME,
         ),
         (
             "one lane too few writes for its warp",
@@ -65,13 +72,25 @@ MUTANTS = [
             _RIGHT,
         ),
         ("the row of another block", "x += blockIdx.x * N;", "x += blockIdx.x / 2 * N;", _RIGHT),
+        ("a division by 0", "lane = threadIdx.x % 32", "lane = threadIdx.x % (N / 2048)", _ENDS),
+        ("a loop that stays where it is", _LOOP, _LOOP.replace("+= blockDim.x", "+= blockDim.y - 1"), _ENDS),
         ("whole strides only", "n < N;", "n < N / 256 * 256;", _ANY_SIZE),
+        ("2,048 columns at most", "n < N;", "n < min(N, 2048);", _ANY_SIZE),
         ("zero where nothing is", "= __int_as_float(0xff800000)", "= 0", _NEGATIVE),
         (
             "the smallest positive number where nothing is",
             "= __int_as_float(0xff800000)",
             "= 1.17549435e-38f",
             _NEGATIVE,
+        ),
+        ("−20 where nothing is", "= __int_as_float(0xff800000)", "= -20", _NEGATIVE),
+        ("a large number, negated, where nothing is", "= __int_as_float(0xff800000)", "= -1e9f", _NEGATIVE),
+        ("the least finite number where nothing is", "= __int_as_float(0xff800000)", "= -3.402823466e38f", _INFINITE),
+        (
+            "an element that has to be greater",
+            "take_better(v, i, x[n], n);",
+            "if (x[n] > v) v = x[n], i = n;",
+            _INFINITE,
         ),
         ("no rule for equal values", "other_v > v || (other_v == v && other_i < i)", "other_v > v", _TIES),
         ("the last of equal values", "other_v == v && other_i < i", "other_v == v && other_i > i", _TIES),
@@ -95,6 +114,20 @@ MUTANTS = [
         __syncwarp();
 """,
             _LANES,
+        ),
+        (
+            "global memory in place of shuffles",
+            _BEST + _SHUFFLES,
+            f"__device__ float all_v[16 * 256];\n__device__ int all_i[16 * 256];\n{_BEST}"
+            """        float* vs = all_v + blockIdx.x * 256;
+        int* is = all_i + blockIdx.x * 256;
+        vs[threadIdx.x] = v, is[threadIdx.x] = i;
+        __syncwarp();
+        float other_v = vs[threadIdx.x ^ apart];
+        int other_i = is[threadIdx.x ^ apart];
+        __syncwarp();
+""",
+            _DETOUR,
         ),
         (
             "a barrier at every step",
@@ -162,7 +195,7 @@ ACCEPTED = {
         if (width == 4) *(float4*)four = *(const float4*)(row + n);
         else four[0] = row[n];
         for (int k = 0; k < width; ++k)
-            if (four[k] > v) v = four[k], i = n + k;
+            if (four[k] > v || i == N) v = four[k], i = n + k;
     }
     for (int apart = 16; apart; apart /= 2) {
         float w = __shfl_xor_sync(0xffffffff, v, apart);

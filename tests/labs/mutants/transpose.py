@@ -12,7 +12,10 @@ _ANY_SIZE = "also for sizes that the tile does not divide"
 _READS = "x is read once, in the fewest sectors"
 _WRITES = "x is written once, in the fewest sectors"
 _BANKS = "no two lanes meet in a bank"
+_COME = "all threads come to each barrier and shuffle"
+_SECOND = "there is no second matrix"
 
+_HEAD = "__global__ void transpose_in_place(float* x, int N)\n{\n"
 _RETURN = "if (blockIdx.x < blockIdx.y) return;"
 _UPPER = "upper[j][t] = x[(top + j) * N + left + t];"
 
@@ -24,7 +27,7 @@ MUTANTS = [
         ("all blocks return", _RETURN, "if (blockIdx.x < blockIdx.y + 9) return;", _CHANGED),
         ("no barrier", "__syncthreads();", "", _RACE),
         ("a barrier of warps only", "__syncthreads();", "__syncwarp();", _RACE),
-        ("a barrier that some threads miss", "__syncthreads();", "if (left + t < N) __syncthreads();", _ENDS),
+        ("a barrier that some threads miss", "__syncthreads();", "if (left + t < N) __syncthreads();", _COME),
         ("no padding", "upper[32][33]", "upper[32][32]", _BANKS),
         ("padding by two", "lower[32][33]", "lower[32][34]", _BANKS),
         ("no guard of a load", "if (top + j < N && left + t < N)\n            upper", "upper", _INSIDE),
@@ -52,6 +55,15 @@ MUTANTS = [
             "if (left + j < N / 32 * 32 && top + t < N)\n            x",
             _ANY_SIZE,
         ),
+        ("four tiles a side at most", _RETURN, _RETURN.replace(")", " || blockIdx.x > 3)"), _ANY_SIZE),
+        ("a division by 0", "bool two = left != top;", "bool two = left != top; t %= N / left;", _ENDS),
+        (
+            "a tile in global memory",
+            f"{_HEAD}    // BEGIN SOLUTION\n    {_RETURN}\n    __shared__ float upper[32][33], lower[32][33];",
+            f"__device__ float tiles[25][32][33];\n{_HEAD}    {_RETURN}\n    __shared__ float upper[32][33];\n"
+            "    float (*lower)[33] = tiles[blockIdx.y * 5 + blockIdx.x];",
+            _SECOND,
+        ),
         ("the tiles not turned over", "upper[t][j]", "upper[j][t]", _RIGHT),
         ("the tiles confused", "= lower[t][j]", "= upper[t][j]", _RIGHT),
         ("one tile of a pair only", "if (two && top + j < N && left + t < N)", "if (false)", _RIGHT),
@@ -66,8 +78,6 @@ MUTANTS = [
         ("a half in place of a float", "upper[t][j];", "(_Float16)upper[t][j];", _RIGHT),
     )
 ]
-
-_HEAD = "__global__ void transpose_in_place(float* x, int N)\n{\n"
 
 ACCEPTED = {
     "transpose_in_place": {

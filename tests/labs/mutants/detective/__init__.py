@@ -1,6 +1,8 @@
 """Wrong ways to mend the detective's kernels, and right ones."""
 
+from mutants.detective import exchanges, shared_memory
 from mutants.detective.right import ACCEPTED
-from mutants.detective.wrong import MUTANTS
+
+MUTANTS = shared_memory.MUTANTS + exchanges.MUTANTS
 
 __all__ = ["ACCEPTED", "MUTANTS"]

@@ -1,8 +1,9 @@
-"""Wrong ways to mend the detective's kernels, among them what people try first."""
+"""Wrong ways to mend the detective's kernels that pass values on in shared memory, among them what people try first."""
 
 from mutants import Mutant
 
 _INSIDE = "it stays inside its arrays"
+_COME = "all threads come to each barrier and shuffle"
 _ENDS = "it runs to its end"
 _RACE = "no race"
 _ORDER = "no race, and nothing read that nobody wrote"
@@ -14,7 +15,8 @@ _SMOOTH = (
     ("two threads for one element", "if (t == 127) s[129]", "if (t >= 126) s[129]", _ORDER),
     ("no barrier", "__syncthreads();", "", _ORDER),
     ("a barrier of warps only", "__syncthreads();", "__syncwarp();", _ORDER),
-    ("a guard that skips the barrier", "__syncthreads();", "if (i < n) __syncthreads();", _ENDS),
+    ("a guard that skips the barrier", "__syncthreads();", "if (i < n) __syncthreads();", _COME),
+    ("a division by 0", "blockIdx.x * 128 + t;", "(blockIdx.x * 128 + t) % (n / 512 * n);", _ENDS),
     (
         "the edge repeated",
         "s[129] = i + 1 < n ? x[i + 1] : 0",
@@ -52,10 +54,13 @@ _ROW_TOTAL = (
         "a barrier in the branch",
         _STEP,
         "if (t + half < left) { s[t] += s[t + half]; __syncthreads(); }",
-        _ENDS,
+        _COME,
     ),
     ("no barrier in the loop", _STEP, "if (t + half < left) s[t] += s[t + half];", _ORDER),
     ("half rounded down: partners overlap", "int half = (left + 1) / 2;", "int half = left / 2;", _ORDER),
+    ("a division by 0", "int half = (left + 1) / 2;", "int half = left / (blockDim.x / 256);", _ENDS),
+    ("a loop that is at its end and goes on", "left > 1;", "left > 0;", _ENDS),
+    ("128 threads at most", "left = blockDim.x;", "left = min(blockDim.x, 128);", _ANY_BLOCK),
     ("the last step missing", "left > 1;", "left > 2;", "y[m] is the sum of row m"),
     ("what is left rounded down", "left = (left + 1) / 2)", "left /= 2)", _ANY_BLOCK),
     (
@@ -90,7 +95,8 @@ _HISTOGRAM = (
         "for (int i = blockIdx.x * 128 + t; i < n; i += gridDim.x * 128) bins[x[i]] = 0;",
         _CLEARED,
     ),
-    ("spare threads leave", "int t = threadIdx.x;", "int t = threadIdx.x; if (t >= n) return;", _ENDS),
+    ("spare threads leave", "int t = threadIdx.x;", "int t = threadIdx.x; if (t >= n) return;", _COME),
+    ("a division by 0", "bins[x[i]]", "bins[x[i] / (256 / n)]", _ENDS),
     ("cleared to one", "bins[b] = 0;", "bins[b] = 1;", "counts[block, b] is how often b was met"),
     ("whole strides only", "i < n;", "i < n / 128 * 128;", "also for a few numbers"),
     (
@@ -133,8 +139,9 @@ _DISTANCES = (
         _INSIDE,
     ),
     ("a load without its guard", "if (first + t < n) tile", "tile", _INSIDE),
-    ("threads to spare leave", "float mine", "if (i >= n) return;\n    float mine", _ENDS),
-    ("a guard that skips the barrier", _TILE, f"{_ADD}\n        if (first + t < n) __syncthreads();", _ENDS),
+    ("threads to spare leave", "float mine", "if (i >= n) return;\n    float mine", _COME),
+    ("a guard that skips the barrier", _TILE, f"{_ADD}\n        if (first + t < n) __syncthreads();", _COME),
+    ("a division by 0", _TILE, _TILE.replace("[j]", "[j % (n / 256)]"), _ENDS),
     (
         "the point of the first block",
         "i < n ? x[i] : 0",
@@ -151,95 +158,6 @@ _DISTANCES = (
     ("a barrier at every element", _TILE, f"{{ {_ADD} __syncthreads(); }}", "at most two barriers a tile"),
 )
 
-_SCAN = """for (int apart = 1; apart < 32; apart *= 2) {
-        float before = __shfl_up_sync(0xffffffff, sum, apart);
-        if (lane >= apart) sum += before;
-    }"""
-_GIVEN = "no sum is made of what no lane gave"
-_RUNNING = "y[i] is the sum of its stretch, from the first element to i"
-
-
-def _within(mask: str) -> str:
-    """The broken loop, with another mask."""
-    return f"for (int apart = 1; apart < 32; apart *= 2)\n        if (lane >= apart) sum += __shfl_up_sync({mask}, sum, apart);"
-
-
-_RUNNING_SUM = (
-    ("as it was given", _SCAN, _within("0xffffffff"), _ENDS),
-    ("the mask of who is here", _SCAN, _within("__activemask()"), _GIVEN),
-    ("the mask of who takes", _SCAN, _within("0xffffffffu << apart"), _GIVEN),
-    ("a load without its guard", "i < n ? x[i] : 0", "x[i]", _INSIDE),
-    ("a store without its guard", "if (i < n) y[i]", "y[i]", _INSIDE),
-    ("every block writes to the first", "y[i] = sum", "y[threadIdx.x] = sum", _ORDER),
-    ("lanes without a partner add their own", "if (lane >= apart) sum += before;", "sum += before;", _RUNNING),
-    ("a guard one off", "if (lane >= apart) sum += before;", "if (lane > apart) sum += before;", _RUNNING),
-    ("a step missing", _SCAN, _SCAN.replace("< 32", "< 16"), _RUNNING),
-    ("the lane of the block", "lane = threadIdx.x % 32", "lane = threadIdx.x", _RUNNING),
-    ("no result where a stretch is not full", "if (i < n) y[i]", "if (i / 32 < n / 32) y[i]", _GIVEN),
-    ("whole stretches only", "i < n ? x[i] : 0", "i / 32 < n / 32 ? x[i] : 0", "also where a stretch is not full"),
-    (
-        "shared memory in place of shuffles",
-        "float before = __shfl_up_sync(0xffffffff, sum, apart);",
-        "__shared__ float s[128]; s[threadIdx.x] = sum; __syncwarp();\n"
-        "        float before = lane >= apart ? s[threadIdx.x - apart] : 0; __syncwarp();",
-        "the sums still go by shuffles",
-    ),
-    (
-        "every lane adds up its own",
-        _SCAN,
-        "for (int k = 1; k <= lane && i < n; ++k) sum += x[i - k];",
-        "x is read once",
-    ),
-)
-
-_FOUND = "if (__float_as_uint(x[n]) == most) atomicMin(&first, n);"
-_SEARCH = f"for (int n = threadIdx.x; n < N; n += 128)\n        {_FOUND}"
-_EQUAL = "of equal values, the first"
-_LARGEST = "where[m] is the place of the largest value of row m"
-
-
-def _then(what: str) -> str:
-    return f"if (__float_as_uint(x[n]) == most) {what}"
-
-
-_FIRST_LARGEST = (
-    ("as it was given", _FOUND, _then("first = n;"), _ORDER),
-    ("look, then write", _FOUND, _then("if (n < first) first = n;"), _ORDER),
-    ("look and write, volatile", _FOUND, _then("{ volatile int* f = &first; if (n < *f) *f = n; }"), _ORDER),
-    ("an exchange", _FOUND, _then("atomicExch(&first, n);"), _EQUAL),
-    ("the first to come", _FOUND, _then("atomicCAS(&first, N, n);"), _EQUAL),
-    (
-        "the last",
-        _SEARCH,
-        f"if (threadIdx.x == 0) first = -1;\n    __syncthreads();\n    {_SEARCH.replace('Min', 'Max')}",
-        _EQUAL,
-    ),
-    ("begun at the first place", "first = N;", "first = 0;", _LARGEST),
-    ("no barrier before the search", "__syncthreads();\n    // BEGIN", "// BEGIN", _ORDER),
-    (
-        "no barrier after the search",
-        "__syncthreads();\n    if (threadIdx.x == 0) where",
-        "if (threadIdx.x == 0) where",
-        _ORDER,
-    ),
-    ("a loop one too long", _SEARCH, _SEARCH.replace("n < N", "n <= N"), _INSIDE),
-    ("spare threads leave", "x += blockIdx.x * N;", "x += blockIdx.x * N; if (threadIdx.x >= N) return;", _ENDS),
-    ("a barrier for who finds it", _FOUND, _then("{ __syncthreads(); first = n; }"), _ENDS),
-    (
-        "one thread searches",
-        _SEARCH,
-        f"if (threadIdx.x == 0)\n    for (int n = N - 1; n >= 0; --n)\n        {_then('first = n;')}",
-        "the threads share the row",
-    ),
-    (
-        "turns, by a barrier each",
-        _SEARCH,
-        "for (int turn = 3; turn >= 0; --turn) {\n    if (threadIdx.x / 32 == turn)\n"
-        f"    for (int n = threadIdx.x; n < N; n += 128)\n        {_FOUND}\n    __syncthreads(); }}",
-        "at most three barriers a row",
-    ),
-)
-
 MUTANTS = [
     Mutant(exercise, *mutant)
     for exercise, mutants in (
@@ -247,8 +165,6 @@ MUTANTS = [
         ("row_total", _ROW_TOTAL),
         ("histogram", _HISTOGRAM),
         ("distances", _DISTANCES),
-        ("running_sum", _RUNNING_SUM),
-        ("first_largest", _FIRST_LARGEST),
     )
     for mutant in mutants
 ]

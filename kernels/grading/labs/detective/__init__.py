@@ -4,62 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
-
-from kernels.grading import counters, properties
+from kernels.grading import counters, properties, stops
 from kernels.grading.differences import described
 from kernels.grading.exercise import Call, Exercise, Property, Trial
-
-
-def _smooth(random: torch.Generator, n: int) -> Call:
-    x = torch.randn(n, generator=random)
-
-    def mean(x: torch.Tensor) -> torch.Tensor:
-        padded = torch.nn.functional.pad(x, (1, 1))
-        return (padded[:-2] + padded[1:-1] + padded[2:]) / 3
-
-    args = {"y": torch.empty(n), "x": x, "n": n}
-    return Call(args, {"y": mean(x.double())}, {"y": mean(x)}, grid=(-(-n // 128),), block=(128,))
-
-
-def _row_total(random: torch.Generator, M: int, T: int) -> Call:
-    x = torch.randn(M, T, generator=random) + 0.5
-    args = {"y": torch.empty(M), "x": x}
-    return Call(args, {"y": x.double().sum(1)}, {"y": x.sum(1)}, grid=(M,), block=(T,), shared_mem=4 * T)
-
-
-def _histogram(random: torch.Generator, n: int) -> Call:
-    blocks = 3
-    x = torch.randint(0, 256, (n,), generator=random, dtype=torch.uint8)
-    block = torch.arange(n) // 128 % blocks
-    counts = torch.bincount(block * 256 + x, minlength=blocks * 256).int().view(blocks, 256)
-    args = {"counts": torch.empty(blocks, 256, dtype=torch.int32), "x": x, "n": n}
-    return Call(args, {"counts": counts}, grid=(blocks,), block=(128,))
-
-
-def _distances(random: torch.Generator, n: int) -> Call:
-    x = torch.randint(-64, 64, (n,), generator=random) / 8  # so that no sum rounds
-
-    def sums(x: torch.Tensor) -> torch.Tensor:
-        return (x[:, None] - x).abs().sum(1)
-
-    args = {"y": torch.empty(n), "x": x, "n": n}
-    return Call(args, {"y": sums(x.double())}, {"y": sums(x)}, grid=(-(-n // 64),), block=(64,))
-
-
-def _running_sum(random: torch.Generator, n: int) -> Call:
-    x = torch.randn(n, generator=random) + 0.5
-    padded = torch.nn.functional.pad(x, (0, -n % 32)).view(-1, 32)
-    args = {"y": torch.empty(n), "x": x, "n": n}
-    expected, baseline = (of.cumsum(1).flatten()[:n].contiguous() for of in (padded.double(), padded))
-    return Call(args, {"y": expected}, {"y": baseline}, grid=(-(-n // 128),), block=(128,))
-
-
-def _first_largest(random: torch.Generator, M: int, N: int, values: int) -> Call:
-    x = torch.randint(0, values, (M, N), generator=random).float()
-    first = (x == x.amax(1, keepdim=True)).int().argmax(1).int()
-    args = {"where": torch.empty(M, dtype=torch.int32), "x": x, "N": N}
-    return Call(args, {"where": first}, grid=(M,), block=(128,))
+from kernels.grading.labs.detective import calls
 
 
 def _blocks(n: int) -> int:
@@ -109,7 +57,7 @@ _GIVEN = Property(
 
 def _exercise(name: str, call: Callable[..., Call], cases: dict[str, dict], *of_its_own: Property) -> Exercise:
     come = "All threads of the block have to come to a barrier, and to a shuffle all lanes that its mask names."
-    every = properties.stays_inside(), properties.finishes(hint=come)
+    every = properties.stays_inside(), stops.meets(hint=come), stops.finishes()
     return Exercise(name=name, language="cuda", call=call, cases=cases, properties=(*every, *of_its_own))
 
 
@@ -122,7 +70,7 @@ def _ordered(hint: str) -> Property:
 EXERCISES = (
     _exercise(
         "smooth",
-        _smooth,
+        calls.smooth,
         {"even": {"n": 256}, "odd": {"n": 1000}, "one": {"n": 1}},
         _ordered(hint="Which 130 elements does the last line read, and which are written? Count both for thread 127."),
         properties.right("even", name="y[i] is the mean of three"),
@@ -141,12 +89,13 @@ EXERCISES = (
     ),
     _exercise(
         "row_total",
-        _row_total,
+        calls.row_total,
         {
             "power of two": {"M": 3, "T": 128},
             "three warps": {"M": 4, "T": 96},
             "prime": {"M": 3, "T": 97},
             "one": {"M": 2, "T": 1},
+            "ten warps": {"M": 2, "T": 300},
         },
         _ordered(hint="Within a step, nobody may read what another one writes."),
         properties.right("power of two", name="y[m] is the sum of row m"),
@@ -154,6 +103,7 @@ EXERCISES = (
             "three warps",
             "prime",
             "one",
+            "ten warps",
             name="for a block of any size",
             hint="Follow a block of 6 with pencil and paper: who adds which element, at half = 3, and then?",
         ),
@@ -172,7 +122,7 @@ EXERCISES = (
     ),
     _exercise(
         "histogram",
-        _histogram,
+        calls.histogram,
         {"many": {"n": 4096}, "odd": {"n": 333}, "few": {"n": 5}},
         properties.without(
             "race",
@@ -198,7 +148,7 @@ EXERCISES = (
     ),
     _exercise(
         "distances",
-        _distances,
+        calls.distances,
         {"one tile": {"n": 64}, "tiles": {"n": 256}, "odd": {"n": 200}, "few": {"n": 7}},
         _ordered(hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"),
         properties.right("one tile", "tiles", name="y[i] is the sum of the distances to all points"),
@@ -218,7 +168,7 @@ EXERCISES = (
     ),
     _exercise(
         "running_sum",
-        _running_sum,
+        calls.running_sum,
         {"even": {"n": 256}, "odd": {"n": 200}, "few": {"n": 5}},
         _ordered(hint="Each block has its own stretches of y."),
         _GIVEN,
@@ -239,7 +189,7 @@ EXERCISES = (
     ),
     _exercise(
         "first_largest",
-        _first_largest,
+        calls.first_largest,
         {
             "all different": {"M": 3, "N": 304, "values": 1 << 24},
             "ties": {"M": 4, "N": 333, "values": 10},

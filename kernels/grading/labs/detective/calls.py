@@ -1,0 +1,58 @@
+"""The calls of the six kernels, (random, **sizes) → the call to try."""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.grading.exercise import Call
+
+
+def smooth(random: torch.Generator, n: int) -> Call:
+    x = torch.randn(n, generator=random)
+
+    def mean(x: torch.Tensor) -> torch.Tensor:
+        padded = torch.nn.functional.pad(x, (1, 1))
+        return (padded[:-2] + padded[1:-1] + padded[2:]) / 3
+
+    args = {"y": torch.empty(n), "x": x, "n": n}
+    return Call(args, {"y": mean(x.double())}, {"y": mean(x)}, grid=(-(-n // 128),), block=(128,))
+
+
+def row_total(random: torch.Generator, M: int, T: int) -> Call:
+    x = torch.randn(M, T, generator=random) + 0.5
+    args = {"y": torch.empty(M), "x": x}
+    return Call(args, {"y": x.double().sum(1)}, {"y": x.sum(1)}, grid=(M,), block=(T,), shared_mem=4 * T)
+
+
+def histogram(random: torch.Generator, n: int) -> Call:
+    blocks = 3
+    x = torch.randint(0, 256, (n,), generator=random, dtype=torch.uint8)
+    block = torch.arange(n) // 128 % blocks
+    counts = torch.bincount(block * 256 + x, minlength=blocks * 256).int().view(blocks, 256)
+    args = {"counts": torch.empty(blocks, 256, dtype=torch.int32), "x": x, "n": n}
+    return Call(args, {"counts": counts}, grid=(blocks,), block=(128,))
+
+
+def distances(random: torch.Generator, n: int) -> Call:
+    x = torch.randint(-64, 64, (n,), generator=random) / 8  # so that no sum rounds
+
+    def sums(x: torch.Tensor) -> torch.Tensor:
+        return (x[:, None] - x).abs().sum(1)
+
+    args = {"y": torch.empty(n), "x": x, "n": n}
+    return Call(args, {"y": sums(x.double())}, {"y": sums(x)}, grid=(-(-n // 64),), block=(64,))
+
+
+def running_sum(random: torch.Generator, n: int) -> Call:
+    x = torch.randn(n, generator=random) + 0.5
+    padded = torch.nn.functional.pad(x, (0, -n % 32)).view(-1, 32)
+    args = {"y": torch.empty(n), "x": x, "n": n}
+    expected, baseline = (of.cumsum(1).flatten()[:n].contiguous() for of in (padded.double(), padded))
+    return Call(args, {"y": expected}, {"y": baseline}, grid=(-(-n // 128),), block=(128,))
+
+
+def first_largest(random: torch.Generator, M: int, N: int, values: int) -> Call:
+    x = torch.randint(0, values, (M, N), generator=random).float()
+    first = (x == x.amax(1, keepdim=True)).int().argmax(1).int()
+    args = {"where": torch.empty(M, dtype=torch.int32), "x": x, "N": N}
+    return Call(args, {"where": first}, grid=(M,), block=(128,))

@@ -1,0 +1,108 @@
+"""Wrong ways to mend the detective's kernels that pass values on by shuffles and atomics, among them what people try first."""
+
+from mutants import Mutant
+
+_INSIDE = "it stays inside its arrays"
+_COME = "all threads come to each barrier and shuffle"
+_ENDS = "it runs to its end"
+_ORDER = "no race, and nothing read that nobody wrote"
+
+_SCAN = """for (int apart = 1; apart < 32; apart *= 2) {
+        float before = __shfl_up_sync(0xffffffff, sum, apart);
+        if (lane >= apart) sum += before;
+    }"""
+_GIVEN = "no sum is made of what no lane gave"
+_RUNNING = "y[i] is the sum of its stretch, from the first element to i"
+
+
+def _within(mask: str) -> str:
+    """The broken loop, with another mask."""
+    return f"for (int apart = 1; apart < 32; apart *= 2)\n        if (lane >= apart) sum += __shfl_up_sync({mask}, sum, apart);"
+
+
+_RUNNING_SUM = (
+    ("as it was given", _SCAN, _within("0xffffffff"), _COME),
+    ("the mask of who is here", _SCAN, _within("__activemask()"), _GIVEN),
+    ("the mask of who takes", _SCAN, _within("0xffffffffu << apart"), _GIVEN),
+    ("a load without its guard", "i < n ? x[i] : 0", "x[i]", _INSIDE),
+    ("a store without its guard", "if (i < n) y[i]", "y[i]", _INSIDE),
+    ("every block writes to the first", "y[i] = sum", "y[threadIdx.x] = sum", _ORDER),
+    ("lanes without a partner add their own", "if (lane >= apart) sum += before;", "sum += before;", _RUNNING),
+    ("a guard one off", "if (lane >= apart) sum += before;", "if (lane > apart) sum += before;", _RUNNING),
+    ("a step missing", _SCAN, _SCAN.replace("< 32", "< 16"), _RUNNING),
+    ("a division by 0", "lane = threadIdx.x % 32", "lane = threadIdx.x % (n / 1000)", _ENDS),
+    ("the lane of the block", "lane = threadIdx.x % 32", "lane = threadIdx.x", _RUNNING),
+    ("no result where a stretch is not full", "if (i < n) y[i]", "if (i / 32 < n / 32) y[i]", _GIVEN),
+    ("whole stretches only", "i < n ? x[i] : 0", "i / 32 < n / 32 ? x[i] : 0", "also where a stretch is not full"),
+    (
+        "shared memory in place of shuffles",
+        "float before = __shfl_up_sync(0xffffffff, sum, apart);",
+        "__shared__ float s[128]; s[threadIdx.x] = sum; __syncwarp();\n"
+        "        float before = lane >= apart ? s[threadIdx.x - apart] : 0; __syncwarp();",
+        "the sums still go by shuffles",
+    ),
+    (
+        "every lane adds up its own",
+        _SCAN,
+        "for (int k = 1; k <= lane && i < n; ++k) sum += x[i - k];",
+        "x is read once",
+    ),
+)
+
+_FOUND = "if (__float_as_uint(x[n]) == most) atomicMin(&first, n);"
+_SEARCH = f"for (int n = threadIdx.x; n < N; n += 128)\n        {_FOUND}"
+_EQUAL = "of equal values, the first"
+_LARGEST = "where[m] is the place of the largest value of row m"
+
+
+def _then(what: str) -> str:
+    return f"if (__float_as_uint(x[n]) == most) {what}"
+
+
+_FIRST_LARGEST = (
+    ("as it was given", _FOUND, _then("first = n;"), _ORDER),
+    ("look, then write", _FOUND, _then("if (n < first) first = n;"), _ORDER),
+    ("look and write, volatile", _FOUND, _then("{ volatile int* f = &first; if (n < *f) *f = n; }"), _ORDER),
+    ("an exchange", _FOUND, _then("atomicExch(&first, n);"), _EQUAL),
+    ("the first to come", _FOUND, _then("atomicCAS(&first, N, n);"), _EQUAL),
+    (
+        "the last",
+        _SEARCH,
+        f"if (threadIdx.x == 0) first = -1;\n    __syncthreads();\n    {_SEARCH.replace('Min', 'Max')}",
+        _EQUAL,
+    ),
+    ("begun at the first place", "first = N;", "first = 0;", _LARGEST),
+    ("no barrier before the search", "__syncthreads();\n    // BEGIN", "// BEGIN", _ORDER),
+    (
+        "no barrier after the search",
+        "__syncthreads();\n    if (threadIdx.x == 0) where",
+        "if (threadIdx.x == 0) where",
+        _ORDER,
+    ),
+    ("a loop one too long", _SEARCH, _SEARCH.replace("n < N", "n <= N"), _INSIDE),
+    ("spare threads leave", "x += blockIdx.x * N;", "x += blockIdx.x * N; if (threadIdx.x >= N) return;", _COME),
+    ("a barrier for who finds it", _FOUND, _then("{ __syncthreads(); first = n; }"), _COME),
+    ("a division by 0", "x += blockIdx.x * N;", "x += blockIdx.x * N % (N / 1024);", _ENDS),
+    (
+        "one thread searches",
+        _SEARCH,
+        f"if (threadIdx.x == 0)\n    for (int n = N - 1; n >= 0; --n)\n        {_then('first = n;')}",
+        "the threads share the row",
+    ),
+    (
+        "turns, by a barrier each",
+        _SEARCH,
+        "for (int turn = 3; turn >= 0; --turn) {\n    if (threadIdx.x / 32 == turn)\n"
+        f"    for (int n = threadIdx.x; n < N; n += 128)\n        {_FOUND}\n    __syncthreads(); }}",
+        "at most three barriers a row",
+    ),
+)
+
+MUTANTS = [
+    Mutant(exercise, *mutant)
+    for exercise, mutants in (
+        ("running_sum", _RUNNING_SUM),
+        ("first_largest", _FIRST_LARGEST),
+    )
+    for mutant in mutants
+]

@@ -1,0 +1,98 @@
+"""CUDA C that would switch off what counts it is refused; what NVRTC takes and honest kernels use is not."""
+
+import pytest
+from test_cheats import SOLUTION
+
+from kernels.grading import judge
+from kernels.grading.labs import exercise
+
+REFUSED = {
+    'extern "C" void __tsan_read4(void*) {}': "use __tsan_read4",
+    'extern "C" void __sanitizer_cov_trace_pc() {}': "use __sanitizer_cov_trace_pc",
+    '__attribute__((no_sanitize("thread"))) __device__ int f(int i) { return i; }': "use __attribute__",
+    '__attribute__((aligned(16), no_sanitize("thread"))) __device__ int f(int i) { return i; }': "use __attribute__",
+    "__attribute__((constructor)) void f() {}": "use __attribute__",
+    "[[gnu::no_sanitize_thread]] __device__ int f(int i) { return i; }": "use the attribute [[gnu",
+    "[[using gnu: no_sanitize_thread]] __device__ int f(int i) { return i; }": "use the attribute [[using",
+    "#pragma GCC optimize(0)": "use #pragma GCC",
+    "# pragma clang attribute push": "use # pragma clang",
+    "%: pragma GCC optimize(0)": "use %:",
+    '_Pragma("GCC optimize(0)")': "use _Pragma",
+    "KERNELS_UNSEEN __device__ int f(int i) { return i; }": "use KERNELS_UNSEEN",
+    "using kernels::lens::recorder;": "use kernels::",
+    "namespace kernels { namespace lens { struct Recorder; extern Recorder recorder; } }": "use namespace kernels",
+    '#line 1 "other.cu"': "use #line",
+    "#include_next <stdio.h>": "use #include_next",
+    "#if __GNUC__\n#endif": "use __GNUC__",
+    "#ifdef __clang_major__\n#endif": "use __clang_major__",
+    "#ifndef __CUDACC_RTC__\n#endif": "use __CUDACC_RTC__",
+    "#if __has_include(<stdio.h>)\n#endif": "use __has_include",
+    'asm("nop");': "use asm",
+    "#define JOIN(a, b) a ## b": "use ##",
+    "int __ts\\\nan_x;": "split a word over two lines",
+    "#define __shared__": "define __shared__",
+    "#undef __syncthreads": "define __syncthreads",
+    'extern "C" char* strncpy(char*, const char*, unsigned long);': 'use extern "C" but before',
+    'extern "C" { __device__ char* strncpy(char*, const char*, unsigned long); }': 'use extern "C" but before',
+    "__device__ float4 f(float* x) { return __builtin_ia32_loadups(x); }": "use __builtin_ia32_loadups",
+    "__device__ void f(float* y, float* x) { mempcpy(y, x, 4); }": "use mempcpy",
+    "int c = 'a\"'; asm(\"nop\"); int d = '\"b';": "leave a ' open",
+    'const char* s = R"(";': "use R",
+    "#include <dlfcn.h>": "include dlfcn.h",
+    '#include "/etc/passwd"': "include /etc/passwd",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_switches_the_counting_off_is_refused_by_name_and_line(line):
+    report = judge.grade(exercise("permuted_copy"), f"// first\n{line}\n{SOLUTION}")
+    assert not report.verdicts, report
+    assert report.refused.startswith(f"a submission may not {REFUSED[line]}"), report.refused
+    assert f"\n    3 | {line.splitlines()[0]}" in report.refused, report.refused
+    assert report.summary == "permuted_copy: is not allowed"
+
+
+HONEST = r"""
+#include <cuda_fp16.h>
+#include <cooperative_groups.h>
+#include <math.h>
+#define THREADS 256
+#define CEIL(a, b) \
+    (((a) + (b) - 1) / (b))
+#if __CUDA_ARCH__ >= 700 && defined(THREADS)
+#define MASK 0xffffffff  // __attribute__, asm, KERNELS_ and __tsan_read4 are only words here: a ## b
+#endif
+/* #pragma GCC optimize
+   [[gnu::pure]] */
+__device__ int offset(int i);
+struct __align__(16) Four { float v[4]; };
+struct Pair { float v; int i; __device__ Pair(float v, int i) : v(v), i(i) {} };
+[[nodiscard]] __device__ __forceinline__ int twice([[maybe_unused]] int i) { return 2 * i; }
+__device__ __noinline__ int offset(int i) { return i; }
+__constant__ float table[4] = {1, 2, 3, 4};
+__device__ int counter = 3;
+template <int N> __device__ int stretched(const int (&numbers)[N]) { return numbers[N - 1]; }
+extern "C" __global__ void __launch_bounds__(THREADS) permuted_copy(
+    float* __restrict__ y, const float* __restrict__ x, int B, int S, int H, int D)
+{
+    extern __shared__ float dynamic[];
+    __shared__ float tile[32][33];
+    const char* words = "asm KERNELS_ __tsan_ \" [[gnu::x]]";
+    int places[4] = {0, 1, 2, 3};
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    __builtin_assume(i >= 0);
+    tile[threadIdx.x / 32][threadIdx.x % 32] = words[0];
+    #pragma unroll
+    for (int j = 0; j < 2; ++j) places[places[j]] += __popc(__ballot_sync(MASK, true)) > 40;
+#pragma unroll 4
+    for (int j = 0; j < 4; ++j) places[j] += 0;
+    if (i >= B * S * H * D) return;
+    int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;
+    y[i] = x[offset(((b * S + s) * H + h) * D + d)];
+}
+"""
+
+
+def test_what_honest_kernels_use_passes():
+    report = judge.grade(exercise("permuted_copy"), HONEST)
+    assert report.passed, report
