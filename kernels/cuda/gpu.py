@@ -15,7 +15,7 @@ from cuda.bindings import driver
 from cupy_backends.cuda.api.driver import occupancyMaxActiveBlocksPerMultiprocessor
 
 from kernels.cuda.cpu import elf
-from kernels.cuda.cpu.build import cuda_headers
+from kernels.cuda.cpu.headers import cuda_headers
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import NVRTC_HEADERS, Source
 

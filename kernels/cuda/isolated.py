@@ -43,15 +43,16 @@ def isolated(
     args = tuple(args)
     device = arguments.device_of(args).type
     limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": device}
-    copy_back(in_worker(_launch, kernel, grid, block, args, shared_mem, current_seed(), **limits), args)
+    launch = (kernel, grid, block, args, shared_mem, current_seed())
+    copy_back(in_worker(kernel.name, _launch, *launch, **limits), args)
 
 
-def in_worker(function: Callable, kernel: Kernel, *more: Any, **limits: Any) -> Any:
-    """`worker.run(function, kernel, *more, **limits)`, whose errors are about the kernel."""
+def in_worker(kernel: str, function: Callable, *args: Any, **limits: Any) -> Any:
+    """`worker.run(function, *args, **limits)`, whose errors are about the kernel of that name."""
     try:
-        return worker.run(function, kernel, *more, **limits)
+        return worker.run(function, *args, **limits)
     except worker.WorkerError as error:
-        raise type(error)(f"{kernel.name}: {error}") from None
+        raise type(error)(f"{kernel}: {error}") from None
     except (LaunchError, TypeError, ValueError) as error:
         vars(error).pop("__notes__", None)  # the message says all; the worker's lines of Python add nothing
         raise

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from kernels.cuda import CompileError, Kernel
-from kernels.cuda.cpu.build import cuda_headers
+from kernels.cuda.cpu.headers import cuda_headers
 from kernels.cuda.source import NVRTC_HEADERS, Source
 from kernels.resources import report
 

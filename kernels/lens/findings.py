@@ -63,6 +63,7 @@ _VERBS = (
     "",
 )
 _ATOMIC = (2, 3, 4)
+_WRITING = (1, 6)  # without atomics
 
 
 def pcs(raw: list[list[int]]) -> set[int]:
@@ -88,7 +89,7 @@ def read(
     for row in sorted(rows, key=_telling, reverse=True):
         if row.wrong == _UNINITIALISED and (row.pc_2, row.region) in racing:
             continue
-        if row.wrong == _OUTSIDE and lines.get(row.pc_2) in indexed:
+        if _by_index(row, places) and indexed & {lines.get(pc) for pc in (row.pc_1, row.pc_2) if pc}:
             continue
         found = _finding(row, lines, places, grid, block)
         key = found.kind, frozenset(found.lines), found.address.split("[")[0]
@@ -97,6 +98,12 @@ def read(
             merged[key] = replace(first, count=first.count + found.count)
     stopped = () if error is None or _FAULT in error else _stopped(error, filename)
     return (*sorted(merged.values(), key=lambda one: one.lines[-1]), *stopped)
+
+
+def _by_index(row: _Row, places: Sequence[Place]) -> bool:
+    """Whether an index past its array may be all that is wrong: in shared memory it lands in the next array."""
+    shared = row.region >= 0 and places[row.region].space == "shared"
+    return row.wrong == _OUTSIDE or (shared and row.wrong in (_RACE, _UNINITIALISED, _IN_FLIGHT))
 
 
 def _telling(row: _Row) -> tuple[bool, bool, bool]:
@@ -178,7 +185,7 @@ def _finding(
     if row.wrong == _RACE:
         earlier = f"thread {first_thread}" + (f" of block {first_block}" if first_block != its_block else "")
         did = f"{earlier} {_VERBS[row.kind_1]} {at} on line {first_line}"
-        return two("race", f"{did} and {who} {verb} it on line {line}, {_unordered(row, place)}")
+        return two("race", f"{did} and {who} {verb} it on line {line}, {_unordered(row, line == first_line)}")
     if row.wrong == _UNINITIALISED:
         return one("uninitialised read", f"{who} {verb} {at} in shared memory, which nobody in the block has written")
     if row.wrong == _IN_FLIGHT:
@@ -204,15 +211,22 @@ def _finding(
     return one("out of bounds", f"{who} {verb} {at}, {beyond(place, row.offset, row.size)}")
 
 
-def _unordered(row: _Row, place: Place | None) -> str:
-    """Why the two accesses of a race are not in order."""
-    if (row.kind_1 in _ATOMIC) != (row.kind_2 in _ATOMIC):
-        return "and only one of them is atomic"
+def _unordered(row: _Row, same_line: bool) -> str:
+    """Why nothing orders the two accesses of a race, and what would order or spare them."""
     if row.block_1 != row.block_2:
-        return "and blocks run in any order: fence and use an atomic, or launch twice"
-    if row.thread_1 // 32 == row.thread_2 // 32:
-        return "and the lanes of a warp do not wait for each other: put __syncwarp() between"
-    return "with no barrier between them: put __syncthreads() between"
+        why, between = "and blocks run in any order", "launch twice"
+    elif row.thread_1 // 32 == row.thread_2 // 32:
+        why, between = "and the lanes of a warp do not wait for each other", "put __syncwarp() between"
+    else:
+        why, between = "with no barrier between them", "put __syncthreads() between"
+    if (row.kind_1 in _ATOMIC) != (row.kind_2 in _ATOMIC):
+        return f"and only one of them is atomic: {between}, or make both atomic"
+    both_write = row.kind_1 in _WRITING and row.kind_2 in _WRITING
+    if both_write and same_line:
+        return "and nothing says which comes last: let one thread write, or use an atomic"
+    if row.block_1 != row.block_2 and not both_write:
+        return f"{why}: fence and use an atomic, or {between}"
+    return f"{why}: {between}" + (", or use an atomic" if same_line else "")
 
 
 _FAULT = "an access to memory that is not there or not aligned"

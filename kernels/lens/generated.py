@@ -1,8 +1,8 @@
 """The kernels that Inductor wrote, watched as they are called.
 
 Inductor writes a Python module for each graph: the kernels, C++ or Triton, and a function that calls them. The module finds
-them by name among its globals, so there they can be replaced. In a kernel's text, its parameters say what it does with
-each tensor: `in_ptr0` is read, `out_ptr0` written, `in_out_ptr0` both.
+them by name among its globals, so there they are replaced while a graph is called. In a kernel's text, its parameters say
+what it does with each tensor: `in_ptr0` is read, `out_ptr0` written, `in_out_ptr0` both.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -26,26 +24,21 @@ Record = Callable[[str, Sequence[torch.Tensor], Sequence[torch.Tensor]], Any]
 @contextlib.contextmanager
 def watched(record: Record) -> Iterator[None]:
     """Call `record(name, read, written)`, tensors each, for every call of a kernel of Inductor's, before it."""
-    from torch._inductor.codecache import PyCodeCache
+    from torch._inductor.output_code import CompiledFxGraph
 
-    load = PyCodeCache.load_by_key_path
-    with contextlib.ExitStack() as stack:
+    call = CompiledFxGraph.__call__
 
-        def watch(module: ModuleType) -> None:
-            for name, parameters in _KERNEL.findall(Path(module.__file__).read_text()):
-                kernel = _Watched(name, vars(module)[name], _POINTER.findall(parameters), record)
-                stack.enter_context(mock.patch.dict(vars(module), {name: kernel}))
+    def call_watched(graph: CompiledFxGraph, inputs: Sequence[Any]) -> Any:
+        found = graph.compiled_fn_runner.call.__globals__
+        # The graph keeps its module's text, whose file is gone once a cache for the moment is left.
+        watching = {
+            name: _Watched(name, found[name], _POINTER.findall(parameters), record)
+            for name, parameters in _KERNEL.findall(graph.source_code)
+        }
+        with mock.patch.dict(found, watching):
+            return call(graph, inputs)
 
-        def load_and_watch(*args: Any, **kwargs: Any) -> ModuleType:
-            known = set(map(id, PyCodeCache.modules))
-            module = load(*args, **kwargs)
-            if id(module) not in known:
-                watch(module)
-            return module
-
-        for module in PyCodeCache.modules:
-            watch(module)
-        stack.enter_context(mock.patch.object(PyCodeCache, "load_by_key_path", load_and_watch))
+    with mock.patch.object(CompiledFxGraph, "__call__", call_watched):
         yield
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kernels.lens.buffers import Buffer
 from kernels.lens.instrumented import Instrumented
@@ -22,18 +22,17 @@ class Region(NamedTuple):
     zone_end: int
     space: str
     argument: int  # the first that lies in it, else -1
-    element_bytes: int
 
 
-def regions(loaded: Instrumented, buffers: Sequence[Buffer], args: Sequence[Any], names: Sequence[str]) -> list[Region]:
+def regions(loaded: Instrumented, buffers: Sequence[Buffer], names: Sequence[str]) -> list[Region]:
     """The tensors' copies and the variables of a kernel. `names`: of its parameters, "" where one is not known."""
     found = []
     for number, begin, end, zone_begin, zone_end in buffers:
         name = names[number] if number < len(names) and names[number] else f"argument {number}"
-        found.append(Region(name, begin, end, zone_begin, zone_end, "global", number, args[number].itemsize))
+        found.append(Region(name, begin, end, zone_begin, zone_end, "global", number))
     for name, space, begin, size in loaded.variables:
         begin, end = begin % 2**64, (begin + size) % 2**64
-        found.append(Region(name, begin, end, begin, end, space, -1, 1))
+        found.append(Region(name, begin, end, begin, end, space, -1))
     return found
 
 
@@ -43,9 +42,6 @@ class _Region(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("begin", "end", "zone_begin", "zone_end")),
         *((name, ctypes.c_uint32) for name in ("space", "of_thread")),
-        ("argument", ctypes.c_int32),
-        ("element_bytes", ctypes.c_uint32),
-        ("name", ctypes.c_char_p),
     ]
 
 
@@ -53,8 +49,7 @@ class Given(ctypes.Structure):
     _fields_ = [
         ("kernel", ctypes.c_void_p),
         ("library", ctypes.c_uint64),
-        ("grid", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
+        ("threads", ctypes.c_uint32),
         ("dynamic_shared_bytes", ctypes.c_uint32),
         ("polls", ctypes.c_uint32),
         ("regions", ctypes.c_uint64),
@@ -66,25 +61,22 @@ class Given(ctypes.Structure):
 
 def given(
     loaded: Instrumented,
-    grid: Sequence[int],
-    block: Sequence[int],
+    threads: int,
     shared_mem: int,
     regions: Sequence[Region],
     sample: Sequence[int],
     polls: bool,
 ) -> Given:
-    """sample: the numbers of the blocks to run, ascending; all, if empty. polls: the text waits for memory to change."""
+    """threads: of a block. sample: the numbers of the blocks to run, ascending; all, if empty. polls: the text waits for
+    memory to change."""
     table = (_Region * len(regions))()
     for row, one in zip(table, regions, strict=True):
         row.begin, row.end, row.zone_begin, row.zone_end = one.begin, one.end, one.zone_begin, one.zone_end
         row.space, row.of_thread = SPACES.index(one.space), one.space == "shared"
-        row.argument, row.element_bytes = one.argument, one.element_bytes
-        row.name = one.name.encode()
     return Given(
         ctypes.addressof(loaded.function._kernel),
         loaded.base,
-        (ctypes.c_uint32 * 3)(*grid),
-        (ctypes.c_uint32 * 3)(*block),
+        threads,
         shared_mem,
         polls,
         len(regions),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kernels.cuda import Kernel, cpu
 from kernels.cuda.cpu import build, elf
 from kernels.cuda.source import Source
-from kernels.lens.whole_copies import with_whole_copies
+from kernels.lens.as_written import as_written
 
 _HERE = Path(__file__).parent / "cpu"
 # The sanitizers' instrumentation without the sanitizers: what it calls is ours. The code stays as it is written, access by
@@ -72,6 +72,8 @@ _CLANG = (
     # With them the way out of a loop comes before its body.
     "-Xclang",
     "-disable-lifetime-markers",
+    "-fno-discard-value-names",  # which as_written reads
+    "-fsanitize-coverage=bb,no-prune",  # every basic block, as g++ does
     "-fno-sanitize=local-bounds",  # which would trap
     "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
 )
@@ -117,7 +119,7 @@ def load(kernel: Kernel) -> Instrumented:
 
 def _load(source: Source, name: str) -> Instrumented:
     if build.is_clang():
-        path = build.instrumented_library(source, [*_INSTRUMENTED, *_CLANG], lens_library(), with_whole_copies)
+        path = build.instrumented_library(source, [*_INSTRUMENTED, *_CLANG], lens_library(), as_written)
     else:
         path = build.instrumented_library(source, [*_INSTRUMENTED, *_GCC], lens_library())
     lens()

@@ -3,9 +3,8 @@
     python -m kernels.lens.regressions           print them as JSON
     python -m kernels.lens.regressions FILE      write them to FILE
 
-Counters are exact and with g++ the same on every machine: one sector more is a change of the kernel or of its launch. clang
-counts as g++ does but where a structure is put together or taken apart member by member. What a variant does on a GPU alone,
-such as clusters, is not seen.
+Counters are exact and the same on every machine, with g++ and with clang: one sector more is a change of the kernel or of its
+launch. What a variant does on a GPU alone, such as clusters, is not seen.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _WHOLE = 60  # texts of at most so many lines are shown whole, longer ones around their accesses
 _AROUND = 2
+_COLUMNS = ("", "source", "", "access", "requests", "each takes", "fewest")
 
 
 class Mark(NamedTuple):
@@ -42,9 +43,8 @@ def mark_of(access: Access) -> Mark:
 def _shown_lines(trace: Trace) -> Iterator[tuple[int, str]]:
     """The lines to show with their numbers; (0, "") where some are left out."""
     text = trace.source.splitlines()
-    marked = {one.line for one in trace.accesses if one.line} | {
-        line for finding in trace.findings for line in getattr(finding, "lines", ())
-    }
+    marked = {one.line for one in trace.accesses if one.line}
+    marked |= {line for finding in trace.findings for line in finding.lines}
     shown = set(range(1, len(text) + 1))
     if len(text) > _WHOLE and marked:
         shown &= {near for line in marked for near in range(line - _AROUND, line + _AROUND + 1)}
@@ -104,7 +104,7 @@ def _summary(trace: Trace) -> list[str]:
 def as_rich(trace: Trace) -> Group:
     """For a terminal."""
     table = Table(title=_heading(trace), title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("", "source", "", "access", "requests", "each takes", "fewest"):
+    for name in _COLUMNS:
         # Where room is short, the source gives way.
         table.add_column(name, justify="left" if name in ("source", "access") else "right", no_wrap=name != "source")
     for number, text in _shown_lines(trace):
@@ -152,7 +152,7 @@ def as_html(trace: Trace) -> str:
             style = f'style="color:{mark.css};border-left:3px solid {mark.css}"'
             shape = f'<td {style} title="{mark.word}" aria-label="{mark.word}">{mark.shape}</td>'
             rows.append(f"<tr>{'<td></td><td></td>' if index else source}{shape}<td>{what}</td>{cells}</tr>")
-    head = "".join(f"<th>{name}</th>" for name in ("", "source", "", "access", "requests", "each takes", "fewest"))
+    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
     notes = [f"<p>{escape(line)}</p>" for line in _summary(trace)]
     wrong = [str(finding) for finding in trace.findings] + ([f"stopped: {trace.error}"] if trace.error else [])
     notes += [f'<p class="wrong">✗ {escape(line)}</p>' for line in wrong]

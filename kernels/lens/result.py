@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Group
@@ -12,9 +12,7 @@ from kernels.figures import Picture
 from kernels.lens.finding import Finding
 from kernels.lens.pictures import figure
 from kernels.lens.rendering import as_html, as_rich
-from kernels.lens.request import Request
-
-SECTOR_BYTES = 32
+from kernels.lens.request import SECTOR_BYTES, Request
 
 TOTALS = (
     "global_load_requests",
@@ -185,8 +183,7 @@ class Trace:
         data["accesses"] = tuple(map(Access.from_dict, data["accesses"]))
         data["findings"] = tuple(map(Finding.from_dict, data["findings"]))
         data |= {name: tuple(data[name]) for name in ("grid", "block")}
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in known})
+        return cls(**data)
 
 
 @dataclass(frozen=True)

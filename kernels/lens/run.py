@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -51,12 +52,12 @@ def run(
     packed = layout.pack(copies)
     names = [parameter.name if parameter else "" for parameter in kernel._declared]
 
-    count = grid[0] * grid[1] * grid[2]
+    count = math.prod(grid)
     sample = _sample(count, sampled)
     if sample and kernel._module._cooperative:
         raise ValueError("blocks: a cooperative launch cannot be sampled, since its blocks wait for each other")
-    known = regions(loaded, buffers, args, names)
-    prepared = given(loaded, grid, block, shared_mem, known, sample, build.waits(source))
+    known = regions(loaded, buffers, names)
+    prepared = given(loaded, math.prod(block), shared_mem, known, sample, build.waits(source))
     lens = instrumented.lens()
     traced = lens.kernels_lens_prepare(ctypes.byref(prepared))
     function = loaded.function
@@ -108,8 +109,8 @@ def _sample(blocks: int, wanted: int | None) -> list[int]:
     return [(2 * index + 1) * blocks // (2 * wanted) for index in range(wanted)]
 
 
-# NVIDIA's headers copy a pair of halves one by one on a host; a GPU does at once.
-_PAIR = re.compile(r"_ZN(7__half2|14__nv_bfloat162)(aS|C[12])")
+# NVIDIA's headers copy a pair of halves one by one on a host; a GPU does at once. (C4 is how g++ names a constructor.)
+_PAIR = re.compile(r"_ZN(7__half2|14__nv_bfloat162)(aS|C[124])")
 
 
 def _accesses(

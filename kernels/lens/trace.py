@@ -44,9 +44,9 @@ def trace(
     if blocks is not None and (isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1):
         raise ValueError(f"blocks must be a number of blocks to trace, at least 1, got {blocks!r}")
     instrumented.lens_library()  # compiled once, which is not the learner's time
-    launch = (_variables(kernel), tuple(grid), tuple(block), _on_cpu(args), shared_mem, seed, blocks)
+    launch = (kernel, _variables(kernel), tuple(grid), tuple(block), on_cpu(args), shared_mem, seed, blocks)
     limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": "cpu"}
-    result, left, changed = in_worker(run.run, kernel, *launch, **limits)
+    result, left, changed = in_worker(kernel.name, run.run, *launch, **limits)
     copy_back(left, args)
     if changed:
         function = kernel._module._function(torch.device("cpu"), kernel.name)
@@ -61,7 +61,7 @@ def _variables(kernel: Kernel) -> dict[str, bytes]:
     return {symbol: bytes(memory) for symbol, memory in function.memory.items()} if function else {}
 
 
-def _on_cpu(args: Sequence[Any]) -> tuple:
+def on_cpu(args: Sequence[Any]) -> tuple:
     """The arguments with a GPU's tensors copied, those of one storage together."""
     storages: dict[int, torch.UntypedStorage] = {}
 

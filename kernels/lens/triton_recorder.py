@@ -20,11 +20,21 @@ from triton.runtime import interpreter
 
 from kernels.lens.finding import Finding
 from kernels.lens.findings import address, beyond
-from kernels.lens.result import SECTOR_BYTES, Access
+from kernels.lens.request import SECTOR_BYTES
+from kernels.lens.result import Access
 from kernels.lens.triton_memory import Memory, Region
 
 _VERBS = {"load": "reads", "store": "writes", "atomic": "updates (an atomic)"}
-_POISON = 0xFF  # what is read outside of the arguments: a NaN of every floating type
+
+
+def _poison(dtype: np.dtype) -> float | int:
+    """What is read outside of the arguments, or is given to a lane that its mask switches off and that has no `other`.
+
+    NaN, or a number that no sum hides and few sums overflow with.
+    """
+    if dtype.kind == "f":
+        return np.nan
+    return 0 if dtype.kind == "b" else min(np.iinfo(dtype).max, 999_999)
 
 
 @dataclass
@@ -86,8 +96,9 @@ class Recorder:
         def masked_load(self_, pointers, mask, other, *rest, **named):
             real, inside, outside = self._access("load", pointers, mask)
             loaded = load(self_, real, inside, other, *rest, **named)
-            if outside.any() and loaded.data.dtype != bool:
-                loaded.data[outside] = np.frombuffer(bytes([_POISON] * loaded.data.itemsize), loaded.data.dtype)
+            unknown = outside if other is not None else ~inside.data
+            if unknown.any():
+                loaded.data[unknown] = _poison(loaded.data.dtype)
             return loaded
 
         def masked_store(self_, pointers, value, mask, *rest):

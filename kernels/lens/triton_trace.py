@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
-import torch
-
-from kernels import triton_launch, worker
+from kernels import triton_launch
+from kernels.cuda.isolated import copy_back, in_worker
 from kernels.lens import triton_run
 from kernels.lens.result import Trace
-from kernels.lens.trace import _on_cpu
+from kernels.lens.trace import on_cpu
 from kernels.lens.triton_kernel import Kernel, Portable
 from kernels.lens.triton_memory import base_of, with_base
-from kernels.worker.tensors import copy_storage
 
 
 def trace_triton(
@@ -36,6 +34,7 @@ def trace_triton(
 
     The launch is isolated, also on a machine whose Triton is a compiler, and what it leaves in the tensors is copied back.
     A lane outside of its argument is a finding: what it reads is a NaN, what it writes is dropped, and the launch goes on.
+    A lane that its mask switches off reads a NaN, too, if no `other` is given: on a GPU it may be anything.
     A launch that stops at an error has a trace of what ran before, and leaves the tensors as they were. bfloat16 is
     computed in float32, as in `kernels.triton_launch`, and counted as two bytes.
 
@@ -49,20 +48,11 @@ def trace_triton(
     grid = triton_run.grid_of(grid, bound)
     named = options | bound
     bases = [base_of(arg) for arg in named.values()]
-    here = {name: with_base(arg, base) for (name, arg), base in zip(named.items(), _on_cpu(bases), strict=True)}
-    try:
-        found, left = worker.run(
-            triton_run.run, Portable.of(kernel), grid, here, seconds=seconds, memory_bytes=memory_bytes, device="cpu"
-        )
-    except worker.WorkerError as error:
-        raise type(error)(f"{kernel.fn.__name__}: {error}") from None
-    except (TypeError, ValueError) as error:
-        vars(error).pop("__notes__", None)  # the message says all; the worker's lines of Python add nothing
-        raise
+    here = {name: with_base(arg, base) for (name, arg), base in zip(named.items(), on_cpu(bases), strict=True)}
+    limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": "cpu"}
+    found, left = in_worker(kernel.fn.__name__, triton_run.run, Portable.of(kernel), grid, here, **limits)
     if not found.error:
-        for base, copy in zip(bases, left, strict=True):
-            if isinstance(base, torch.Tensor):
-                copy_storage(base_of(copy).untyped_storage(), base.untyped_storage())
+        copy_back([base_of(arg) for arg in left], bases)
     return found
 
 

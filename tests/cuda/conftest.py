@@ -42,7 +42,7 @@ def compiled_kernels(tmp_path_factory):
 def nvrtc():
     """nvrtc(code, options, names): compiles kernels for sm_90 by NVIDIA's compiler, which needs no GPU."""
     core = pytest.importorskip("cuda.core", reason="needs NVIDIA's compiler: cuda.core and cuda-toolkit[nvrtc]")
-    from kernels.cuda.cpu.build import cuda_headers
+    from kernels.cuda.cpu.headers import cuda_headers
     from kernels.cuda.source import NVRTC_HEADERS
 
     def compile(code, options, names):

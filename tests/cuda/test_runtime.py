@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from kernels.cuda import CompileError, LaunchError, RawKernel
-from kernels.cuda.cpu import build
+from kernels.cuda.cpu import build, headers
 
 SUM = r"""
 __global__ void sum(const int* x, int* out, int n) {
@@ -154,10 +154,10 @@ def test_the_cache_folder(monkeypatch, tmp_path):
 
 
 def test_missing_headers_name_their_package(monkeypatch, tmp_path):
-    monkeypatch.setattr(build, "_header_roots", lambda: [tmp_path])
-    build.cuda_headers.cache_clear()
+    monkeypatch.setattr(headers, "_header_roots", lambda: [tmp_path])
+    headers.cuda_headers.cache_clear()
     try:
         with pytest.raises(CompileError, match=r"cuda_fp16.h of nvidia-cuda-runtime.*pip install"):
             RawKernel("__global__ void k(float* x) {}", "k")((1,), (1,), (torch.zeros(1),))
     finally:
-        build.cuda_headers.cache_clear()
+        headers.cuda_headers.cache_clear()

@@ -7,7 +7,8 @@ import textwrap
 from typing import NamedTuple
 
 import torch
-from random_stages import LOADS, STAGES, STORES
+from random_stages import LOADS, STAGES
+from random_stores import STORES
 
 HEAD = """
 #include <cooperative_groups.h>

@@ -115,6 +115,80 @@ def test_writes_of_the_same_value_are_no_race():
     assert [one.kind for one in _trace(code % "threadIdx.x", "k", (2,), (64,), args).findings] == ["race"]
 
 
+_PAST_AN_ARRAY = """extern "C" __global__ void k(float* y) {
+    __shared__ float %s;
+    float own[4];
+    const int t = threadIdx.x;
+    %s
+    %s
+    s[t] = 1;
+    s[t + 32] = 1;
+    %s
+    y[t] = s[63 - t] + s[t];
+    %s
+}"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "past"),
+    [
+        ("s[64]", "if (t == 5) s[64] = 1;"),
+        ("s[64]", "own[t / 7] = y[t]; y[t] = own[1];"),
+        ("before[64], s[64], after[64]", "s[t + 48] = 1;"),  # 16 lanes write into the next array
+        ("before[64], s[64], after[64]", "if (t < 16) y[t] += s[t + 64];"),  # and read
+    ],
+)
+def test_an_index_past_an_array_is_not_blamed_on_others(declared, past):
+    fill, use = (
+        ("before[t] = after[t] = 0;", "y[t] += before[31 - t] + after[31 - t];") if "," in declared else ("", "")
+    )
+    for barrier, others in (("__syncthreads();", []), ("", [("race", (8, 10))])):
+        code = _PAST_AN_ARRAY % (declared, fill, past, barrier, use)
+        found = _trace(code, "k", (1,), (32,), (torch.zeros(64),)).findings
+        assert {(one.kind, one.lines) for one in found} >= {("out of bounds", (6,)), *others}, found
+        assert barrier == "" or len(found) == 1, found
+
+
+_ADVICE = {
+    # Statements of a thread t of block b, in order, and how the sentence about their race ends.
+    "s[0] = t;": "nothing says which comes last: let one thread write, or use an atomic",
+    "if (t % 32 == 0) s[0] = t;": "nothing says which comes last: let one thread write, or use an atomic",
+    "y[0] = b;": "nothing says which comes last: let one thread write, or use an atomic",
+    "if (t == 0) s[0] = 1;\nif (t == 1) s[0] = 2;": "do not wait for each other: put __syncwarp() between",
+    "if (t == 0) s[0] = 1;\nif (t == 32) s[0] = 2;": "no barrier between them: put __syncthreads() between",
+    "if (b == 0) y[0] = 1;\nif (b == 1) y[0] = 2;": "blocks run in any order: launch twice",
+    "s[t] = 1;\ny[100 * b + t] = s[t ^ 1];": "do not wait for each other: put __syncwarp() between",
+    "s[t] = 1;\ny[100 * b + t] = s[63 - t];": "no barrier between them: put __syncthreads() between",
+    "s[t] = 1; __syncthreads();\ns[t & 32] += t;": "do not wait for each other: put __syncwarp() between, or use an atomic",
+    "s[t] = 1; __syncthreads();\nif (t % 32 == 0) s[0] += t;": (
+        "no barrier between them: put __syncthreads() between, or use an atomic"
+    ),
+    "if (t == 0) y[b] = 1;\nif (t == 0) y[2 + b] = y[1 - b];": (
+        "blocks run in any order: fence and use an atomic, or launch twice"
+    ),
+    "if (t == 0) s[0] = 0;\nif (t == 1) atomicAdd(&s[0], 1.0f);": (
+        "only one of them is atomic: put __syncwarp() between, or make both atomic"
+    ),
+    "if (t == 32) s[0] = 0;\nif (t == 0) atomicAdd(&s[0], 1.0f);": (
+        "only one of them is atomic: put __syncthreads() between, or make both atomic"
+    ),
+    "if (b == 0 && t == 0) y[0] = 0;\nif (b == 1) atomicAdd(y, 1.0f);": (
+        "only one of them is atomic: launch twice, or make both atomic"
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", _ADVICE)
+def test_a_race_gives_the_advice_that_mends_it(statements):
+    code = f"""extern "C" __global__ void k(float* y) {{
+        __shared__ float s[64];
+        const int t = threadIdx.x, b = blockIdx.x;
+        {statements}
+    }}"""
+    races = [one for one in _trace(code, "k", (2,), (64,), (torch.zeros(300),)).findings if one.kind == "race"]
+    assert races and all(one.cause.endswith(_ADVICE[statements]) for one in races), races
+
+
 def test_the_guess_of_a_compare_and_swap_is_no_race():
     code = """extern "C" __global__ void k(const float* x, int* largest) {
         const int value = __float_as_int(x[blockIdx.x * blockDim.x + threadIdx.x]);

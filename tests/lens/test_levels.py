@@ -107,6 +107,18 @@ def test_level_3_by_hand():
 
 
 @needs_compiler
+def test_what_was_compiled_in_a_cache_that_is_gone_is_counted():
+    from torch._inductor.utils import fresh_cache
+
+    torch.compiler.reset()
+    compiled, x = torch.compile(abs_plus_one, dynamic=False), torch.ones(32, 16)
+    with fresh_cache(), torch.no_grad():
+        compiled(x)
+    found = lens.count(compiled, x=x)
+    assert found.compiler == "Inductor" and found.totals == {"launches": 1, "bytes_requested": 2 * 2048}
+
+
+@needs_compiler
 def test_five_levels_in_one_table():
     given = inputs(64, 256, "float32")
     found = {level: lens.count(OP[level], **given).totals for level in LEVELS}

@@ -12,7 +12,6 @@ class Bounds : public Consumer {
     Bounds(const LaunchInfo& launch, Findings& findings) : launch(launch), seen(launch), findings(findings) {}
     void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last) override;
     void faulted(const BlockInfo&, uint32_t thread, const Event&) override;
-    std::string result(const LaunchInfo&) override { return ""; }
 
    private:
     void check(const BlockInfo&, uint32_t thread, const Event&, const Region*);

@@ -20,9 +20,14 @@ Counters::Under& Counters::under_way(const BlockInfo& block) {
 }
 
 void Counters::ran(const BlockInfo& block, uint32_t thread, const Event* first, const Event* last) {
-    under_way(block).streams[thread].append(first, last);
-    if (thread != 0) return;
-    for (const Event* event = first; event != last; ++event) barriers += event->kind == Kind::barrier_arrived;
+    Under& under = under_way(block);
+    under.streams[thread].append(first, last);
+    if (thread == 0)
+        for (const Event* event = first; event != last; ++event) barriers += event->kind == Kind::barrier_arrived;
+    // While it is in the processor's caches.
+    const bool last_lane = thread % warp_size == warp_size - 1;
+    if (last_lane && under.streams[thread].length() >= some_events)
+        replay_warp(under, thread / warp_size, recorder.variables->finished[thread / warp_size]);
 }
 
 void Counters::block_ends(const BlockInfo& block) {
@@ -116,7 +121,7 @@ Count& Counters::count_of(const Request& request, Space space) {
     return counts.back();
 }
 
-std::string Counters::result(const LaunchInfo&) {
+std::string Counters::result() {
     // Of a launch that was stopped: what is left ran, though lanes may have been on their way to each other.
     for (Under& under : blocks)
         for (uint32_t warp = 0; warp * warp_size < launch.threads; ++warp) replay_warp(under, warp, ~0u);

@@ -27,13 +27,13 @@ class Counters : public Consumer, Steps {
     void block_begins(const BlockInfo&) override;
     void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last) override;
     void block_ends(const BlockInfo&) override;
-    std::string result(const LaunchInfo&) override;
+    std::string result() override;
 
     // Whether a thread's events are so many that it has to wait until some have been replayed.
     bool full(const BlockInfo&, uint32_t thread);
 
    private:
-    static constexpr size_t most_events = 2048;
+    static constexpr size_t some_events = 64, most_events = 2048;
     void branch(uint32_t lanes) override;
     void access(const Request&) override;
     void count(const Request&, Space, uint64_t regions);

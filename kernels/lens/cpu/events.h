@@ -53,6 +53,7 @@ struct Event {
     Kind kind;
     uint8_t size;
     uint16_t extra;
+    bool same_step(const Event& other) const { return pc == other.pc && kind == other.kind && size == other.size; }
 };
 static_assert(sizeof(Event) == 16, "");
 
@@ -71,16 +72,11 @@ struct Region {
     uint64_t begin, end;
     uint64_t zone_begin, zone_end;  // with the red zones around it, which are nobody else's
     Space space;
-    int32_t argument;               // index of the tensor among the arguments, else -1
-    uint32_t element_bytes;         // of the tensor; 1 if unknown
-    std::string name;               // of the argument or variable; "" if unknown
     uint32_t number;                // counts the regions of a launch
 };
 
 struct LaunchInfo {
-    uint32_t grid[3], block[3];
     uint32_t threads;               // of a block
-    uint64_t blocks;                // of the grid
     uint32_t dynamic_shared_bytes;
     std::vector<Region> regions;    // sorted by address; but for the following
     Region dynamic_shared;          // of the block that runs
@@ -90,10 +86,8 @@ struct LaunchInfo {
 // A block that runs. Several are under way at once only when they wait for each other.
 struct BlockInfo {
     uint64_t number;  // x fastest
-    const LaunchInfo& launch;
 };
 
-// A part of the result, written as JSON. Text is a name or an identifier and needs no escapes.
 class Consumer {
    public:
     virtual ~Consumer() {}
@@ -103,8 +97,8 @@ class Consumer {
     virtual void block_ends(const BlockInfo&) {}
     // The launch stops at this event of this thread, which would crash: an address that is not mapped or not aligned.
     virtual void faulted(const BlockInfo&, uint32_t /*thread*/, const Event&) {}
-    // The last call. A member of the result's JSON object: `"findings": [ … ]`.
-    virtual std::string result(const LaunchInfo&) = 0;
+    // The last call. Members of the result's JSON object: `"findings": [ … ]`.
+    virtual std::string result() { return ""; }
 };
 
 }  // namespace lens

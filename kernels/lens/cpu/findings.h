@@ -9,7 +9,7 @@
 namespace kernels {
 namespace lens {
 
-// In the order of `_WRONG` in kernels/lens/findings.py.
+// In the order in which kernels/lens/findings.py numbers them.
 enum class Wrong : uint32_t { race, uninitialised, in_flight, out_of_bounds, index, misaligned, wild };
 
 // One side of a finding: who did what, and where in the code.
@@ -31,7 +31,7 @@ struct Finding {
 class Findings : public Consumer {
    public:
     void ran(const BlockInfo&, uint32_t, const Event*, const Event*) override {}
-    std::string result(const LaunchInfo&) override;
+    std::string result() override;
     void add(Wrong, const Finding&);
     // A plain read before an atomic of the same thread there, such as the guess of a loop of atomicCAS: it may be out of
     // date, and is no race with the atomics of others.

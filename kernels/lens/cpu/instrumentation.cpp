@@ -118,6 +118,26 @@ COPY(__wrap_memmove, memmove)
 FILL(__tsan_memset)
 FILL(__wrap_memset)
 
+// A copy of a structure by clang (kernels/lens/as_written.py). An end that is aligned to the size is one access, and
+// the processor refuses 16 bytes where they turn out not to be aligned.
+static bool whole(uint64_t bytes, uint32_t align) { return bytes <= align && bytes <= 16 && !(bytes & (bytes - 1)); }
+static void record_end(Kind kind, void* address, uint64_t bytes, bool whole, const void* caller) {
+    if (whole) recorder.record(kind, address, uint32_t(bytes), caller);
+    else record_range(kind, static_cast<char*>(address), bytes, caller);
+}
+static void move(void* to, const void* from, uint64_t bytes, bool whole) {
+    typedef int Vector __attribute__((vector_size(16), may_alias));
+    if (whole && bytes == 16) *static_cast<Vector*>(to) = *static_cast<const Vector*>(from);
+    else memcpy(to, from, bytes);
+}
+PROBE void kernels_lens_copy(void* to, void* from, uint64_t bytes, uint32_t to_align, uint32_t from_align) {
+    void* value = __builtin_alloca_with_align(bytes, 128);
+    record_end(Kind::read, from, bytes, whole(bytes, from_align), CALLER);
+    move(value, from, bytes, whole(bytes, from_align));
+    record_end(Kind::write, to, bytes, whole(bytes, to_align), CALLER);
+    move(to, value, bytes, whole(bytes, to_align));
+}
+
 // What is known of the array, as the compiler lays it out: "float [32]" and the index's type.
 struct TypeDescriptor {
     uint16_t kind, about;  // of an integer, `about` is twice the logarithm of its bits, plus 1 if it is signed

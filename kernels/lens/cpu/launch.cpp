@@ -1,4 +1,4 @@
-// How Python prepares a traced launch and takes its result (kernels/lens/trace.py). The launch itself is the runtime's.
+// How Python prepares a traced launch and takes its result (kernels/lens/run.py). The launch itself is the runtime's.
 #include <signal.h>
 #include <stdlib.h>
 
@@ -11,20 +11,16 @@ namespace lens {
 
 namespace {
 
-// As kernels/lens/trace.py passes it.
+// As kernels/lens/given.py passes it.
 struct RegionGiven {
     uint64_t begin, end, zone_begin, zone_end;
     uint32_t space, of_thread;  // of_thread: addresses are offsets from `self`
-    int32_t argument;
-    uint32_t element_bytes;
-    const char* name;
 };
 
 struct Given {
     const Kernel* kernel;
     uint64_t library;
-    uint32_t grid[3], block[3];
-    uint32_t dynamic_shared_bytes, polls;
+    uint32_t threads, dynamic_shared_bytes, polls;
     uint64_t regions, sampled;
     const RegionGiven* region;
     const uint64_t* sample;
@@ -32,22 +28,18 @@ struct Given {
 
 LaunchInfo launch_of(const Given& given) {
     LaunchInfo launch = {};
-    launch.threads = launch.blocks = 1;
-    for (int axis = 0; axis < 3; ++axis) {
-        launch.threads *= launch.block[axis] = given.block[axis];
-        launch.blocks *= launch.grid[axis] = given.grid[axis];
-    }
+    launch.threads = given.threads;
     launch.dynamic_shared_bytes = given.dynamic_shared_bytes;
     const uint64_t self = reinterpret_cast<uint64_t>(given.kernel->thread());
     for (uint64_t i = 0; i < given.regions; ++i) {
         const RegionGiven& one = given.region[i];
         const uint64_t from = one.of_thread ? self : 0;
         launch.regions.push_back({from + one.begin, from + one.end, from + one.zone_begin, from + one.zone_end,
-                                  Space(one.space), one.argument, one.element_bytes, one.name, uint32_t(i)});
+                                  Space(one.space), uint32_t(i)});
     }
     std::sort(launch.regions.begin(), launch.regions.end(),
               [](const Region& a, const Region& b) { return a.zone_begin < b.zone_begin; });
-    launch.dynamic_shared = {0, 0, 0, 0, Space::shared, -1, 1, "", uint32_t(given.regions)};
+    launch.dynamic_shared = {0, 0, 0, 0, Space::shared, uint32_t(given.regions)};
     return launch;
 }
 

@@ -97,6 +97,7 @@ void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_
     if (lanes.empty()) lanes.resize(threads.size() * 32);
     if (groups.empty()) groups.resize((threads.size() + 31) / 32 * 32);
     GroupOrder* const those = &groups[warp * 32];
+    uint32_t* const mine = &lanes[thread * 32];
     if (!passed) {
         // A group that somebody has left is complete; the same mask then means the next one.
         uint32_t place = 32;
@@ -114,11 +115,12 @@ void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_
             group.mask = mask;
             group.kind = kind;
             group.meeting = {};
-            std::fill(group.clocks, group.clocks + 32, 0);
+            group.met = me.met;
+            std::copy(mine, mine + 32, group.clocks);
+        } else if (group.met != me.met) {
+            for (uint32_t i = 0; i < 32; ++i) group.clocks[i] = std::max(group.clocks[i], mine[i]);
         }
         group.arrived |= 1u << lane;
-        const uint32_t* mine = &lanes[thread * 32];
-        for (uint32_t i = 0; i < 32; ++i) group.clocks[i] = std::max(group.clocks[i], mine[i]);
         group.clocks[lane] = stamp(thread);
         me.clock = ++now;
         me.group = place & 31;
@@ -127,9 +129,10 @@ void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_
     if (me.group >= 32) return;
     GroupOrder& group = those[me.group];
     me.group = ~0u;
-    uint32_t* mine = &lanes[thread * 32];
-    for (uint32_t i = 0; i < 32; ++i) mine[i] = std::max(mine[i], group.clocks[i]);
+    std::copy(group.clocks, group.clocks + 32, mine);  // in which its own are
     leave(thread, group.meeting);
+    if (!group.left) group.met = ++now;
+    me.met = group.met;
     group.left |= 1u << lane;
     if (group.left == group.arrived) group.arrived = group.left = 0;
 }

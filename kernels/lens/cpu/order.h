@@ -59,6 +59,7 @@ struct ThreadOrder {
     uint32_t clock = 0, block_clock = 0;  // of all threads, what is before block_clock is known
     uint32_t barriers = 0, grid_barriers = 0;
     uint32_t group = ~0u;  // of the warp, that it is in
+    uint32_t met = 0;      // the clock of the collective that it left last: who left it too knows the same of the warp
     Parts parts;
     std::shared_ptr<const Told> published_near, published_far;  // by a fence: what a relaxed atomic tells
 };
@@ -66,6 +67,7 @@ struct ThreadOrder {
 // The lanes that came together to a collective.
 struct GroupOrder {
     uint32_t mask = 0, kind = 0, arrived = 0, left = 0;
+    uint32_t met = 0;  // where the first to arrive comes from
     uint32_t clocks[32];
     Meeting meeting;
 };

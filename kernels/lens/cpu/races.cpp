@@ -2,8 +2,6 @@
 
 #include "kernels/abi.h"
 
-#include <string.h>
-
 #include <algorithm>
 
 namespace kernels {
@@ -63,7 +61,6 @@ void Races::synchronise(Under& block, uint32_t thread, const Event& event) {
         case Kind::tile_passed: order.tile(thread, true, event.address, event.extra); break;
         case Kind::fence: order.fence(thread, Scope(event.extra)); break;
         case Kind::condition_passed: order.condition(thread); break;
-        case Kind::index_out_of_bounds: block.past_an_array = true; break;
         case Kind::copies_committed:
         case Kind::copies_waited: land(block, thread, event); break;
         default: break;
@@ -79,13 +76,12 @@ Shadow* Races::shadow_of(Under& block, const Region& region) {
 }
 
 // The value is what the thread left when it last stopped, which is close enough to tell writes of the same.
-static uint32_t value_at(uint64_t address, uint32_t bytes) {
-    uint32_t value = 0;
-    memcpy(&value, reinterpret_cast<const void*>(address), bytes);
-    return value;
+static uint32_t value_at(uint64_t address, uint32_t shift) {
+    if (shift == 2) return *reinterpret_cast<const uint32_t*>(address);
+    return shift == 1 ? *reinterpret_cast<const uint16_t*>(address) : *reinterpret_cast<const uint8_t*>(address);
 }
 
-static bool atomic(const Record& record) { return is_atomic(Kind(record.kind)); }
+static bool atomic(const Record& record) { return is_atomic(record.kind()); }
 
 static Kind remembered(Kind kind, bool atomic) {
     if (!atomic || is_atomic(kind)) return kind;
@@ -93,48 +89,48 @@ static Kind remembered(Kind kind, bool atomic) {
 }
 
 inline void Races::check(const Access& mine, Shadow::Page& page, uint32_t index, uint64_t address) {
-    Record record = {mine.actor, mine.clock, mine.event.pc, uint32_t(remembered(mine.event.kind, mine.atomic)), 0, 0};
-    if (mine.write && !mine.atomic) record.value = value_at(address, 1u << page.shift);
+    const uint32_t value = mine.write && !mine.atomic ? value_at(address, page.shift) : 0;
+    const Record record(mine.actor, mine.clock, mine.event.pc, remembered(mine.event.kind, mine.atomic),
+                        mine.event.kind == Kind::copy_to, value);
     const Record* write = page.write ? &page.write[index] : nullptr;
-    if (write && write->clock >= mine.begun) {
-        if (write->actor != mine.actor || write->in_flight) check_write(mine, *write, record.value, address);
+    if (write && write->clock() >= mine.begun) {
+        if (write->actor() != mine.actor || write->in_flight()) check_write(mine, *write, value, address);
     } else if (mine.shared && (!mine.write || mine.event.kind == Kind::atomic)) {
         report(Wrong::uninitialised, mine, nullptr, address);
     }
     if (!mine.write) return remember_read(mine, page, index, record);
-    if (mine.event.kind == Kind::atomic && page.read && page.read[index].actor == mine.actor)
-        findings.forgive_read_before_atomic(page.read[index].pc);
+    if (mine.event.kind == Kind::atomic && page.read && page.read[index].actor() == mine.actor)
+        findings.forgive_read_before_atomic(page.read[index].pc());
     if (page.read) check_read(mine, page.read[index], address);
     if (page.other) check_read(mine, page.other[index], address);
-    record.in_flight = mine.event.kind == Kind::copy_to;
     Shadow::in(page, page.write, index) = record;
 }
 
 // An access after a write of another thread, or of a copy.
 inline void Races::check_write(const Access& mine, const Record& write, uint32_t value, uint64_t address) {
-    const bool known = write.actor == mine.actor || mine.block.order.knows(mine.thread, write.actor, write.clock);
-    if (known && !write.in_flight) return;
+    const bool known = write.actor() == mine.actor || mine.block.order.knows(mine.thread, write.actor(), write.clock());
+    if (known && !write.in_flight()) return;
     if (!known && !(mine.atomic && atomic(write))) {
-        const bool plain = Kind(write.kind) == Kind::write && mine.event.kind == Kind::write;
-        if (plain && write.value == value) return;
+        const bool plain = write.kind() == Kind::write && mine.event.kind == Kind::write;
+        if (plain && write.value() == value) return;
         return report(Wrong::race, mine, &write, address);
     }
-    if (write.in_flight) report(Wrong::in_flight, mine, &write, address);
+    if (write.in_flight()) report(Wrong::in_flight, mine, &write, address);
 }
 
 // A write after a read, which is forgotten: what comes later is in conflict with the write.
 inline void Races::check_read(const Access& mine, Record& read, uint64_t address) {
-    if (read.clock >= mine.begun && read.actor != mine.actor && !(mine.atomic && atomic(read)) &&
-        !mine.block.order.knows(mine.thread, read.actor, read.clock))
+    if (read.clock() >= mine.begun && read.actor() != mine.actor && !(mine.atomic && atomic(read)) &&
+        !mine.block.order.knows(mine.thread, read.actor(), read.clock()))
         report(Wrong::race, mine, &read, address);
-    read.clock = 0;
+    read.set_clock(0);
 }
 
 inline void Races::remember_read(const Access& mine, Shadow::Page& page, uint32_t index, const Record& record) {
     Record& read = Shadow::in(page, page.read, index);
     auto gone = [&](const Record& one) {
-        return one.actor == mine.actor || one.clock < mine.begun ||
-               mine.block.order.knows(mine.thread, one.actor, one.clock);
+        return one.actor() == mine.actor || one.clock() < mine.begun ||
+               mine.block.order.knows(mine.thread, one.actor(), one.clock());
     };
     if (gone(read)) {
         read = record;
@@ -143,8 +139,8 @@ inline void Races::remember_read(const Access& mine, Shadow::Page& page, uint32_
     // Two of one warp are as good as one: the second is kept for another warp's.
     Record& other = Shadow::in(page, page.other, index);
     const uint32_t warp = mine.actor / 32;
-    if (warp == read.actor / 32 ? other.actor == mine.actor || other.clock < mine.begun
-                                : other.actor / 32 == read.actor / 32 || gone(other))
+    if (warp == read.actor() / 32 ? other.actor() == mine.actor || other.clock() < mine.begun
+                                  : other.actor() / 32 == read.actor() / 32 || gone(other))
         other = record;
 }
 
@@ -154,10 +150,6 @@ void Races::access(Under& block, uint32_t thread, const Event& event) {
     Shadow* shadow = shadow_of(block, *region);
     if (!shadow) return;
     const bool shared = region->space == Space::shared;
-    if (shared && block.past_an_array) {
-        block.past_an_array = false;  // what it touched is another array's
-        return;
-    }
     // In global memory volatile is how blocks wait for each other; in shared memory it is no way for a warp to do so.
     const bool plain = event.kind == Kind::read || event.kind == Kind::write;
     const bool waits = plain && !shared && event.extra & is_volatile;
@@ -197,10 +189,10 @@ void Races::land(Under& block, uint32_t thread, const Event& event) {
             if (!shadow) continue;
             shadow->visit(copy.to, copy.bytes, [&](Shadow::Page& page, uint32_t index, uint64_t) {
                 Record& write = Shadow::in(page, page.write, index);
-                if (!write.in_flight) return;
-                write.in_flight = 0;
+                if (!write.in_flight()) return;
+                write.land();
                 // A thread's own wait makes its copies its own writes of now; a barrier's phase, those of who issued them.
-                if (!owner) write.clock = block.order.stamp(thread);
+                if (!owner) write.set_clock(block.order.stamp(thread));
             });
         }
     }
@@ -210,7 +202,7 @@ void Races::report(Wrong wrong, const Access& mine, const Record* earlier, uint6
     Finding finding;
     finding.second = {numbers[block_of(mine.actor)], mine.thread, mine.event.pc, mine.event.kind};
     if (earlier)
-        finding.first = {numbers[block_of(earlier->actor)], thread_of(earlier->actor), earlier->pc, Kind(earlier->kind)};
+        finding.first = {numbers[block_of(earlier->actor())], thread_of(earlier->actor()), earlier->pc(), earlier->kind()};
     finding.region = &mine.region;
     finding.address = address;
     finding.size = mine.event.size;

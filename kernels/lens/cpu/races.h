@@ -17,7 +17,6 @@ class Races : public Consumer {
     void block_begins(const BlockInfo&) override;
     void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last) override;
     void block_ends(const BlockInfo&) override;
-    std::string result(const LaunchInfo&) override { return ""; }
 
    private:
     struct Copy {
@@ -35,7 +34,6 @@ class Races : public Consumer {
         std::vector<Batch> open;     // a thread's copies since its last commit; as in runtime/copies.h
         std::vector<std::deque<Batch>> own;
         std::unordered_map<uint64_t, std::deque<Batch>> queues;
-        bool past_an_array = false;  // what follows an index out of bounds
     };
     struct Access {
         Under& block;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "consumers.h"
+#include "bounds.h"
+#include "races.h"
 
 namespace kernels {
 namespace lens {
@@ -37,7 +38,10 @@ void Recorder::prepare(const Kernel& traced, uint64_t library, bool waits, Launc
     auto own = std::make_unique<Counters>(launch);
     counters = own.get();
     consumers.push_back(std::move(own));
-    add_consumers(consumers, launch);
+    auto findings = std::make_unique<Findings>();
+    consumers.push_back(std::make_unique<Bounds>(launch, *findings));
+    consumers.push_back(std::make_unique<Races>(launch, *findings));
+    consumers.push_back(std::move(findings));
 }
 
 void Recorder::turn() {
@@ -89,7 +93,7 @@ void Recorder::run(const char* args) {
     // Its first fiber begins a block, the last to leave ends it.
     auto found = blocks.find(number);
     const bool begins = found == blocks.end();
-    if (begins) found = blocks.emplace(number, Under{{number, launch}, 0}).first;
+    if (begins) found = blocks.emplace(number, Under{{number}, 0}).first;
     // This frame is among the first of the fiber's stack, which ends with a page.
     const uint64_t top = (reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | 4095) + 1;
     const Current own = {&found->second.info, top - stack_bytes};
@@ -137,7 +141,7 @@ bool Recorder::below_stack(const void* address) const {
 std::string Recorder::result() {
     std::string text;
     for (auto& consumer : consumers) {
-        const std::string member = consumer->result(launch);
+        const std::string member = consumer->result();
         if (!member.empty()) text += (text.empty() ? "{" : ", ") + member;
     }
     self = &nobody;

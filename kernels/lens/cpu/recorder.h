@@ -25,6 +25,8 @@ class Recorder {
         const uint64_t at = reinterpret_cast<uint64_t>(address);
         // A thread's stack is its registers; `self` is what the headers keep of it.
         if (at - current.stack < stack_bytes || at - reinterpret_cast<uint64_t>(self) < sizeof(Thread)) return;
+        // So is the table of what it calls: reading it is a step, and no access.
+        if (at - reinterpret_cast<uint64_t>(recorded) < sizeof(Runtime)) kind = Kind::branch;
         append(kind, at, size, caller, extra);
     }
     void append(Kind kind, uint64_t value, uint32_t size, const void* caller, uint32_t extra = 0) {

@@ -1,5 +1,6 @@
 #include "replay.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace kernels {
@@ -15,9 +16,8 @@ bool is_wait(Kind kind) {
 }
 bool is_step(Kind kind) { return is_access(kind) || kind == Kind::branch || is_wait(kind); }
 
-// Where a lane goes next, behind what takes no step. False: that is not known yet.
-bool find_next(Stream& lane, bool finished, uint32_t& place) {
-    while (lane.length() && !is_step(lane.next()->kind)) lane.advance();
+// Where a lane goes next. False: that is not known yet.
+inline bool find_next(const Stream& lane, bool finished, uint32_t& place) {
     if (!lane.length()) {
         place = gone;
         return finished;
@@ -26,45 +26,83 @@ bool find_next(Stream& lane, bool finished, uint32_t& place) {
     return true;
 }
 
+void tell(Steps& steps, const Request& request) {
+    if (request.kind == Kind::branch)
+        steps.branch(request.lanes);
+    else if (is_access(request.kind))
+        steps.access(request);
+}
+
 }  // namespace
+
+void Stream::append(const Event* first, const Event* last) {
+    for (; first != last; ++first)
+        if (is_step(first->kind)) events.push_back(*first);
+}
 
 void Stream::forget_replayed() {
     events.erase(events.begin(), events.begin() + std::ptrdiff_t(position));
     position = 0;
 }
 
+// Steps that all lanes take together, which most are.
+static void replay_together(Stream* lanes, uint32_t count, Steps& steps) {
+    const Event* next[32];
+    size_t length = lanes[0].length();
+    for (uint32_t lane = 0; lane < count; ++lane) {
+        next[lane] = lanes[lane].next();
+        length = std::min(length, lanes[lane].length());
+    }
+    Request request;
+    request.lanes = count;
+    for (uint32_t lane = 0; lane < count; ++lane) request.lane[lane] = uint8_t(lane);
+    size_t taken = 0;
+    for (; taken < length; ++taken) {
+        const Event& event = next[0][taken];
+        bool together = true;
+        for (uint32_t lane = 0; lane < count && together; ++lane) {
+            together = next[lane][taken].same_step(event);
+            request.address[lane] = next[lane][taken].address;
+        }
+        if (!together) break;
+        request.pc = event.pc;
+        request.kind = event.kind;
+        request.size = event.size;
+        tell(steps, request);
+    }
+    for (uint32_t lane = 0; lane < count; ++lane) lanes[lane].advance(taken);
+}
+
 void replay(Stream* lanes, uint32_t count, uint32_t finished, Steps& steps) {
-    uint32_t place[32];
-    bool known = true;
-    for (uint32_t lane = 0; lane < count; ++lane) known &= find_next(lanes[lane], finished >> lane & 1, place[lane]);
-    while (known) {
+    for (;;) {
+        replay_together(lanes, count, steps);
+        uint32_t place[32];
+        bool known = true;
+        for (uint32_t lane = 0; lane < count; ++lane) known &= find_next(lanes[lane], finished >> lane & 1, place[lane]);
+        if (!known) break;
         uint32_t lowest = gone;
         for (uint32_t lane = 0; lane < count; ++lane) lowest = place[lane] < lowest ? place[lane] : lowest;
         if (lowest == gone) break;
 
         Request request;
         request.lanes = 0;
-        bool first = true;
+        const Event* first = nullptr;
         for (uint32_t lane = 0; lane < count; ++lane) {
             if (place[lane] != lowest) continue;
             const Event& event = *lanes[lane].next();
-            if (first) {
+            if (!first) {
+                first = &event;
                 request.pc = event.pc;
                 request.kind = event.kind;
                 request.size = event.size;
-                first = false;
-            } else if (event.kind != request.kind || event.size != request.size) {
+            } else if (!event.same_step(*first)) {
                 continue;  // its turn comes next
             }
             request.lane[request.lanes] = uint8_t(lane);
             request.address[request.lanes++] = event.address;
-            lanes[lane].advance();
-            known &= find_next(lanes[lane], finished >> lane & 1, place[lane]);
+            lanes[lane].advance(1);
         }
-        if (request.kind == Kind::branch)
-            steps.branch(request.lanes);
-        else if (is_access(request.kind))
-            steps.access(request);
+        tell(steps, request);
     }
     for (uint32_t lane = 0; lane < count; ++lane) lanes[lane].forget_replayed();
 }

@@ -8,12 +8,11 @@ namespace lens {
 // The events of a lane that have not been replayed.
 class Stream {
    public:
-    void append(const Event* first, const Event* last) { events.insert(events.end(), first, last); }
+    void append(const Event* first, const Event* last);  // of them the steps
     size_t length() const { return events.size() - position; }
     const Event* next() const { return events.data() + position; }
-    void advance() { ++position; }
+    void advance(size_t steps) { position += steps; }
     void forget_replayed();
-    void clear() { events.clear(), position = 0; }
 
    private:
     std::vector<Event> events;

@@ -5,14 +5,31 @@
 #include <memory>
 #include <vector>
 
+#include "events.h"
+
 namespace kernels {
 namespace lens {
 
-// An access that is remembered. `actor`: who; `clock`: when (order.h), 0 for no access.
-struct Record {
-    uint32_t actor, clock;
-    uint32_t pc : 27, kind : 4, in_flight : 1;  // in flight: an asynchronous copy that nobody has waited for
-    uint32_t value;  // what a write left there, in 4 bytes around it
+// An access that is remembered. `actor`: who; `clock`: when (order.h), 0 for no access. `in_flight`: an asynchronous copy
+// that nobody has waited for. `value`: what a write left there, in 4 bytes around it.
+// Two words rather than fields: to read whole what has just been written in parts costs as much as the rest of a check.
+class Record {
+   public:
+    Record() = default;
+    Record(uint32_t actor, uint32_t clock, uint32_t pc, Kind kind, bool in_flight, uint32_t value)
+        : when(uint64_t(clock) << 32 | actor),
+          what(uint64_t(value) << 32 | uint32_t(in_flight) << 31 | uint32_t(kind) << 27 | pc) {}
+    uint32_t actor() const { return uint32_t(when); }
+    uint32_t clock() const { return uint32_t(when >> 32); }
+    uint32_t pc() const { return uint32_t(what) & ((1u << 27) - 1); }
+    Kind kind() const { return Kind(what >> 27 & 15); }
+    bool in_flight() const { return what >> 31 & 1; }
+    uint32_t value() const { return uint32_t(what >> 32); }
+    void land() { what &= ~(uint64_t(1) << 31); }
+    void set_clock(uint32_t clock) { when = uint64_t(clock) << 32 | actor(); }
+
+   private:
+    uint64_t when = 0, what = 0;
 };
 static_assert(sizeof(Record) == 16, "");
 

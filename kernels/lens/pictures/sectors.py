@@ -7,9 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from kernels.lens.pictures.cells import Cell, Frame, Row, draw, spans
-from kernels.lens.request import Request
-
-SECTOR_BYTES = 32
+from kernels.lens.request import SECTOR_BYTES, Request
 
 
 def sectors(requests: Mapping[str, Request], width: int, atomic: bool):

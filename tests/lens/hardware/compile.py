@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from kernels.cuda.cpu.build import cuda_headers
+from kernels.cuda.cpu.headers import cuda_headers
 from kernels.cuda.source import NVRTC_HEADERS, Source
 
 from .launch import OPTIONS

@@ -18,7 +18,7 @@ template <class... P, void (*kernel)(P...)>
 struct Entry<kernel> {
     static constexpr uint32_t sizes[sizeof...(P) + 1] = {uint32_t(sizeof(P))..., 0};
 
-    static constexpr uint32_t offset(size_t parameter) {
+    KERNELS_UNSEEN static constexpr uint32_t offset(size_t parameter) {
         uint32_t bytes = 0;
         for (size_t i = 0; i < parameter; ++i) bytes += sizes[i];
         return bytes;
