@@ -16,6 +16,11 @@ LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)
 # A cell that hangs is found in two minutes. Chapters run one at a time: some of them measure.
 NBVAL := $(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=120
 
+ifneq ($(PY),$(VENV)/bin/python)
+# That Python need not have the package installed, nor what it starts.
+export PYTHONPATH := $(CURDIR)$(addprefix :,$(PYTHONPATH))
+endif
+
 .PHONY: help setup doctor book lab labs test test-more test-gpu references resources counters measure clean
 
 help:

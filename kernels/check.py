@@ -9,6 +9,8 @@ baseline (torch's operator in the same dtype) are taken against the float64 refe
   eps(dtype) / 2, the rounding of a result, and 4 · eps for float32, whose arithmetic rounds at every step. For a single
   element, |reference| takes the place of the rms where it is larger: an outlier is rounded in
   proportion to itself;
+- all zeros only where the bound by the baseline's error allows them. The floor is absolute, for results that are small by
+  cancellation, and is larger than a whole result that is small by nature, such as a softmax over many columns;
 - NaN and infinities exactly where the reference, rounded to the dtype, has them.
 
 An *error ratio* is an error divided by its bound: 1 and less is right. While a variant runs, memory that it allocates
@@ -164,6 +166,9 @@ def compare(
     allowed = torch.where(finite, baseline.double() - reference, zero).nan_to_num(0.0, 0.0, 0.0)
     size = torch.where(finite, reference, zero)
 
+    if not got.any() and 2 * _rms(allowed) < _rms(size):
+        return math.inf, f"it is all zeros, expected an rms of {float(_rms(size)):.3g}"
+
     floor = (4 if dtype == torch.float32 else 0.5) * torch.finfo(dtype).eps
     errors = {
         "rms of a row": (_rms(error, -1), torch.maximum(2 * _rms(allowed, -1), floor * _rms(size, -1).clamp(min=1))),
@@ -200,7 +205,7 @@ def nan_filled_memory() -> Iterator[None]:
     """Within it, torch.empty gives NaN."""
     before, fill = torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
     # The filling works only while deterministic algorithms are asked for; "warn" keeps the others running. (The function
-    # use_deterministic_algorithms does the same, and imports the compiler, a second in every process.)
+    # use_deterministic_algorithms does the same, and imports the compiler into every process.)
     torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:

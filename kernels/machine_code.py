@@ -83,10 +83,8 @@ def _compile(name: str, key: str, cases: list[dict]) -> list[list[dict]]:
             op[key](**op.inputs(Case(**case | {"shape": tuple(case["shape"])}), "cpu"))
         found.append([])
         for kernel, _, args, options in launches:
-            signature, constants, attributes = specialise(kernel, args)
-            meta = {k: v for k, v in options.items() if k in ("num_warps", "num_stages")}
-            constants |= {k: v for k, v in options.items() if k not in meta}
-            source = ASTSource(kernel, signature | dict.fromkeys(constants, "constexpr"), constants, attributes)
+            signature, constants, attributes, meta = specialise(kernel, args, options)
+            source = ASTSource(kernel, signature, constants, attributes)
             compiled = compile(source, target=GPUTarget("cuda", TARGET, 32), options=meta)
             found[-1].append({"kernel": kernel.fn.__name__, "options": options, "text": compiled.asm["sass"]})
     return found

@@ -8,7 +8,6 @@ by NVRTC. Both reports come from ptxas. Run in a process of its own, since Trito
 """
 
 import importlib.metadata
-import io
 import json
 import os
 import re
@@ -71,10 +70,7 @@ def triton_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, in
         run_without_launching(level=4)
     seen = set()
     for kernel, _, args, options in launches:
-        signature, constants, attributes = specialise(kernel, args)
-        meta = {k: v for k, v in options.items() if k in ("num_warps", "num_stages")}
-        constants |= {k: v for k, v in options.items() if k not in meta}
-        signature |= {k: "constexpr" for k in constants}
+        signature, constants, attributes, meta = specialise(kernel, args, options)
         words = [f"{k}={v}" for k, v in (options | {"args": ",".join(signature.values())}).items()]
         label = f"{kernel.fn.__module__}.{kernel.fn.__name__} {' '.join(words)}"
         if attributes:
@@ -86,12 +82,12 @@ def triton_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, in
             compiled = triton.compile(
                 ASTSource(kernel, signature, constants, attributes), target=GPUTarget("cuda", target, 32), options=meta
             )
-            found = report(ptxas(compiled.asm["ptx"], target)) | {"shared_bytes": compiled.metadata.shared}
+            found = report(ptxas(compiled.asm["ptx"])) | {"shared_bytes": compiled.metadata.shared}
             yield f"{label} sm_{target}", found
 
 
-def specialise(kernel: object, args: tuple) -> tuple[dict[str, str], dict, dict]:
-    """The signature, constants and divisibility by 16 that Triton's launcher would derive from the arguments."""
+def specialise(kernel: object, args: tuple, options: dict) -> tuple[dict[str, str], dict, dict, dict]:
+    """What Triton's launcher would derive from a launch: signature, constants, divisibility by 16, compiler's options."""
     import torch
 
     types = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
@@ -109,11 +105,13 @@ def specialise(kernel: object, args: tuple) -> tuple[dict[str, str], dict, dict]
             signature[name] = "i32" if -(2**31) <= arg < 2**31 else "i64"
             if arg % 16 == 0:
                 attributes[(index,)] = [["tt.divisibility", 16]]
+    meta = {name: value for name, value in options.items() if name in ("num_warps", "num_stages")}
+    constants |= {name: value for name, value in options.items() if name not in meta}
     order = {name: signature.get(name, "constexpr") for name in kernel.arg_names[: len(args)]}
-    return order, constants, attributes
+    return order | dict.fromkeys(constants, "constexpr"), constants, attributes, meta
 
 
-def ptxas(ptx: str, target: int) -> str:
+def ptxas(ptx: str) -> str:
     """What the ptxas of Triton's wheel says of a PTX text."""
     import triton
 
@@ -128,32 +126,20 @@ def ptxas(ptx: str, target: int) -> str:
 
 def cuda_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, int]]]:
     """(file, kernel and target, report) for each kernel of CUDA C that is launched."""
-    from cuda.core import Program, ProgramOptions
-
-    from kernels.cuda.cpu.build import cuda_headers
     from kernels.cuda.kernel import watched
+    from kernels.lens.compiled import compiled
 
     launched = {}
 
     def remember(kernel, grid, block, args, shared_mem):
-        source = kernel._module
-        launched[Path(source._filename).name, kernel.name, source.options] = source.code
+        launched[kernel._module._filename, kernel.name, kernel._module.options] = kernel
 
     with watched(by=remember):
         run_without_launching(level=5)
-    for (file, name, options), code in launched.items():
+    for (file, name, options), kernel in launched.items():
         defines = [option.removeprefix("-D") for option in options if option.startswith("-D")]
         for target in targets:
-            compile_options = ProgramOptions(
-                std="c++17",
-                arch=f"sm_{target}",
-                include_path=[str(folder) for folder in cuda_headers()],
-                define_macro=defines or None,
-                ptxas_options=["-v"],
-            )
-            log = io.StringIO()
-            Program(code, "c++", compile_options).compile("cubin", name_expressions=[name], logs=log)
-            yield f"{file} {name} {' '.join(defines)} sm_{target}", report(log.getvalue())
+            yield f"{file} {name} {' '.join(defines)} sm_{target}", compiled(kernel, target)
 
 
 def collect(targets: tuple[int, ...] = TARGETS) -> dict:

@@ -139,6 +139,19 @@ def test_half_precision_is_held_to_its_rounding(dtype, wrong):
     assert compare(wrong(reference).to(dtype), reference, reference.to(dtype), dtype)[1]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_zeros_are_wrong_however_small_the_result(dtype):
+    scores = torch.randn(4, 32_768, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    reference = scores.softmax(-1)
+    right, zeros = reference.to(dtype), torch.zeros(reference.shape, dtype=dtype)
+    assert compare(right, reference, right, dtype)[1] is None
+    assert "all zeros" in compare(zeros, reference, right, dtype)[1]
+    # What the baseline makes noise of may be zero.
+    noise = 1e-9 * scores
+    assert compare(zeros, 1e-17 * scores, noise.to(dtype), dtype)[1] is None
+    assert compare(zeros, 0 * scores, noise.to(dtype), dtype)[1] is None
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_infinities_keep_their_sign(sign):
     reference = REFERENCE.clone()

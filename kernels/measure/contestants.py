@@ -17,6 +17,7 @@ from kernels.measure.timing import host_us
 from kernels.operation import Case, Cost, Operation, Variant
 
 DIRECTIONS = ("forward", "backward")
+HOST_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -110,18 +111,21 @@ def setting(direction: str) -> contextlib.ExitStack:
 
 
 def host_times(op: Operation, case: Case, taking_part: Sequence[Contestant], device: str) -> dict[str, float]:
-    """Microseconds of host time of a forward call on no rows at all, by contestant; without peers that refuse that."""
+    """Microseconds of host time of a forward call on no rows at all, by contestant; without peers that refuse that.
+
+    The contestants take turns, and of its rounds each has the least: what else the computer does only adds to them.
+    """
     no_rows = replace(case, shape=(0, *(case.shape[1:] or case.shape)), layout="contiguous", values="realistic")
     data = {"inputs": op.inputs(no_rows, device)}
-    found = {}
-    for contestant in taking_part:
-        if contestant.fn is None:
-            continue
+    found: dict[str, float] = {}
+    for contestant in HOST_ROUNDS * [one for one in taking_part if one.fn is not None]:
         call = timed_call(contestant, "forward")
         try:
             with torch.no_grad():
-                found[contestant.name] = host_us(lambda call=call: call(data), device)
+                taken = host_us(lambda call=call: call(data), device)
         except Exception:
             if contestant.kind != "peer":
                 raise
+        else:
+            found[contestant.name] = min(taken, found.get(contestant.name, taken))
     return found

@@ -43,10 +43,15 @@ class Results:
         """Write the file; what a row does not have (a null) is left out, except the level."""
         rows = [{k: _rounded(v) for k, v in row.items() if v is not None or k == "level"} for row in self.rows]
         data = {"machine": self.machine, "ceilings": {k: _rounded(v) for k, v in self.ceilings.items()}}
-        lines = ",\n".join("  " + json.dumps(row) for row in rows)
-        head = json.dumps(data, indent=1).removesuffix("\n}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'{head},\n "rows": [\n{lines}\n ]\n}}\n')
+        write(path, data, "rows", rows)
+
+
+def write(path: Path, head: dict, name: str, rows: Iterable[dict]) -> None:
+    """A file of results: what is in `head`, and under `name` the rows, a line for each."""
+    lines = ",\n".join("  " + json.dumps(row) for row in rows)
+    begin = json.dumps(head, indent=1).removesuffix("\n}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{begin},\n "{name}": [\n{lines}\n ]\n}}\n')
 
 
 def _rounded(value: object) -> object:

@@ -122,7 +122,7 @@ def _cpu_times(contestant: Callable[[dict], object], data: dict, calls: int) -> 
     return times, output
 
 
-def host_us(call: Callable[[], object], device: str, calls: int = 300) -> float:
+def host_us(call: Callable[[], object], device: str, calls: int = 100) -> float:
     """Microseconds that one call keeps the host, the median of `calls`, with no synchronisation between them.
 
     On an empty tensor that is what checking, dispatch and allocation cost, since there is nothing to compute.

@@ -1,6 +1,6 @@
 """What isolation and tracing cost on this CPU.
 
-    python -m kernels.measure.tracing       print both tables; half a minute on a quiet machine
+    python -m kernels.measure.tracing       print both tables
 
 The first: a small launch in this process, isolated and traced. Its time as seen from here, and the processor's time that
 all processes took for it, which other work on the machine changes less. The second: the lane accesses that a second of

@@ -12,9 +12,8 @@ from kernels.measure.accesses import global_memory, on_chip
 from kernels.measure.accesses.case import Case, Launch
 from kernels.measure.results import FOLDER, file_name
 
-__all__ = ["ACCESSES", "CASES", "Case", "Launch", "rates", "stored", "times"]
+__all__ = ["CASES", "Case", "Launch", "rates", "stored", "times"]
 
-ACCESSES = FOLDER / "accesses"
 CASES: dict[str, dict[object, Case]] = {**global_memory.GROUPS, **on_chip.GROUPS}
 """By group and case: CASES["strides"][8], CASES["copies"]["float4", 64], CASES["transposes"]["padded tile"]."""
 
@@ -22,7 +21,7 @@ CASES: dict[str, dict[object, Case]] = {**global_memory.GROUPS, **on_chip.GROUPS
 def stored(gpu: str) -> dict:
     """The committed record of a GPU by its name, such as "NVIDIA H200": `machine`, and by group the measured cases,
     {"case", "n", "median_us", "p20_us", "p80_us"} each. The times are from a cold L2 cache."""
-    return json.loads((ACCESSES / file_name(gpu)).read_text())
+    return json.loads((FOLDER / "accesses" / file_name(gpu)).read_text())
 
 
 def times(gpu: str, group: str) -> dict[object, float]:

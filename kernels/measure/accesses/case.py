@@ -33,13 +33,13 @@ class Case:
     """One launch, at any size.
 
     Args:
-        make: (n, device, generator of random numbers) → the launch.
+        make: (n, generator of random numbers) → the launch, with its tensors on the generator's device.
         right: its args, after any number of runs → whether they hold what the kernel is to compute.
         measured, few: n as it is measured, and as few as show the pattern.
         bytes: n → the fewest bytes that the kernel must read and write, or None where bytes are not what it is about.
     """
 
-    make: Callable[[int, str, torch.Generator], Launch]
+    make: Callable[[int, torch.Generator], Launch]
     right: Callable[..., bool]
     measured: int
     few: int
@@ -48,7 +48,7 @@ class Case:
     def launch(self, device: str = "cpu", n: int | None = None, seed: int = 0) -> Launch:
         """The launch with its tensors on `device`: by default of few elements on a CPU, of as many as are measured on a GPU."""
         n = n or (self.measured if device == "cuda" else self.few)
-        return self.make(n, device, torch.Generator(device).manual_seed(seed))
+        return self.make(n, torch.Generator(device).manual_seed(seed))
 
     @property
     def source(self) -> Path:

@@ -2,21 +2,21 @@
 
 import torch
 
+from kernels.machine import REFERENCE_MULTIPROCESSORS
 from kernels.measure.accesses.case import Case, Launch, floats, kernel, one_each, unwritten
 
-MULTIPROCESSORS = 132  # of the H200
 STRIDES = (1, 2, 4, 8, 16, 32)
-OFFSETS = (0, 1, 2, 4, 8, 16)
+OFFSETS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 1024)
 ITEMS = (1, 2, 4, 8, 16, 32, 64)
 BLOCK_SIZES = (1, 8, 32, 64, 128, 256, 512, 1024)
-GRID_SIZES = tuple(MULTIPROCESSORS * blocks for blocks in (1, 4, 8, 32))
+GRID_SIZES = (1, *(REFERENCE_MULTIPROCESSORS * blocks for blocks in (1, 4, 8, 32)))
 # Bytes of shared memory a block, so that the 228 KiB of a multiprocessor hold 1, 2, 4 or 8 blocks of 8 warps.
 ROOM_FOR = {8: 120 << 10, 16: 80 << 10, 32: 48 << 10, 64: 0}
 WIDTHS = {"half": 2, "float": 4, "float2": 8, "float4": 16}
 
 
 def strided(stride: int) -> Case:
-    def make(n, device, random):
+    def make(n, random):
         args = floats(n * stride, random), unwritten(n, random), stride, n
         return Launch(kernel("copies.cu", "strided"), *one_each(n), args)
 
@@ -24,7 +24,7 @@ def strided(stride: int) -> Case:
 
 
 def offset(by: int) -> Case:
-    def make(n, device, random):
+    def make(n, random):
         args = floats(n + by, random), unwritten(n, random), by, n
         return Launch(kernel("copies.cu", "offset"), *one_each(n), args)
 
@@ -32,7 +32,7 @@ def offset(by: int) -> Case:
 
 
 def stretches(items: int) -> Case:
-    def make(n, device, random):
+    def make(n, random):
         args = floats(n, random), unwritten(n, random), items, n
         return Launch(kernel("copies.cu", "stretches"), *one_each(n // items), args)
 
@@ -42,7 +42,7 @@ def stretches(items: int) -> Case:
 def guarded(threads: int) -> Case:
     """A thread an element, in blocks of `threads`."""
 
-    def make(n, device, random):
+    def make(n, random):
         return Launch(
             kernel("copies.cu", "guarded"), *one_each(n, threads), (floats(n, random), unwritten(n, random), n)
         )
@@ -53,7 +53,7 @@ def guarded(threads: int) -> Case:
 def in_blocks(blocks: int) -> Case:
     """Elements shared out among any number of blocks of 256 threads."""
 
-    def make(n, device, random):
+    def make(n, random):
         return Launch(
             kernel("copies.cu", "copy<float>"), (blocks,), (256,), (floats(n, random), unwritten(n, random), n)
         )
@@ -65,21 +65,21 @@ def copy(width: str, warps: int) -> Case:
     """n bytes by 1,056 blocks of 8 warps. Shared memory, which the kernel does not use, leaves room on a multiprocessor for
     `warps` of them at a time."""
 
-    def make(n, device, random):
-        x = torch.randint(0, 255, (n,), dtype=torch.uint8, generator=random, device=device)
+    def make(n, random):
+        x = torch.randint(0, 255, (n,), dtype=torch.uint8, generator=random, device=random.device)
         args = x, torch.full_like(x, 255), n // WIDTHS[width]
         function = kernel("copies.cu", f"copy<{width}>")
         function.max_dynamic_shared_size_bytes = max(ROOM_FOR.values())
-        return Launch(function, (8 * MULTIPROCESSORS,), (256,), args, ROOM_FOR[warps])
+        return Launch(function, (8 * REFERENCE_MULTIPROCESSORS,), (256,), args, ROOM_FOR[warps])
 
-    few = 8 * MULTIPROCESSORS * 256 * 16  # with the widest loads, one for each thread
+    few = 8 * REFERENCE_MULTIPROCESSORS * 256 * 16  # with the widest loads, one for each thread
     return Case(make, lambda x, y, _: torch.equal(y, x), 1 << 28, few, lambda n: 2 * n)
 
 
 def particles(name: str, arrays: bool, of_each: int) -> Case:
     """`of_each` is the bytes of a particle that the sum needs."""
 
-    def make(n, device, random):
+    def make(n, random):
         x = floats(4 * n, random).view(4, n) if arrays else floats(4 * n, random)
         members = tuple(x) if arrays else (x,)
         return Launch(kernel("structs.cu", name), *one_each(n), (*members, unwritten(n, random), n))
@@ -93,7 +93,7 @@ def particles(name: str, arrays: bool, of_each: int) -> Case:
 
 
 def walk(name: str) -> Case:
-    def make(n, device, random):
+    def make(n, random):
         return Launch(kernel("walks.cu", name), *one_each(n, 64), (floats(n * n, random), unwritten(n, random), n))
 
     def right(matrix, sums, n):
@@ -104,7 +104,7 @@ def walk(name: str) -> Case:
 
 
 def transpose(name: str) -> Case:
-    def make(n, device, random):
+    def make(n, random):
         args = floats(n * n, random), unwritten(n * n, random), n
         return Launch(kernel("transpose.cu", name), (n // 32, n // 32), (32, 8), args)
 
@@ -116,7 +116,7 @@ def transpose(name: str) -> Case:
 
 GROUPS = {
     "block sizes": {threads: guarded(threads) for threads in BLOCK_SIZES},
-    "grid sizes": {blocks: in_blocks(blocks) for blocks in (1, *GRID_SIZES)},
+    "grid sizes": {blocks: in_blocks(blocks) for blocks in GRID_SIZES},
     "strides": {stride: strided(stride) for stride in STRIDES},
     "offsets": {by: offset(by) for by in OFFSETS},
     "stretches": {items: stretches(items) for items in ITEMS},

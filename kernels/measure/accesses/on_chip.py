@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from kernels.machine import REFERENCE_MULTIPROCESSORS
 from kernels.measure.accesses.case import Case, Launch, floats, kernel, one_each, unwritten
 
 SHARED_STRIDES = range(34)
@@ -15,8 +16,8 @@ CHAINED = {"cuda": 512, "cpu": 8}  # and from global memory, one after the other
 def shared_stride(stride: int) -> Case:
     """n blocks of 256 threads."""
 
-    def make(n, device, random):
-        args = unwritten(256 * n, random, torch.int32), stride, LOADS[device]
+    def make(n, random):
+        args = unwritten(256 * n, random, torch.int32), stride, LOADS[random.device.type]
         return Launch(kernel("shared_strides.cu", "shared_stride"), (n,), (256,), args)
 
     def right(sums, stride, loads):
@@ -25,12 +26,12 @@ def shared_stride(stride: int) -> Case:
         read = (first[:, None] + done // 32 * 32) % 2048 + done % 32
         return torch.equal(sums.view(-1, 32), read.sum(1).int().expand(sums.numel() // 32, 32))
 
-    return Case(make, right, 132 * 8, 1)
+    return Case(make, right, 8 * REFERENCE_MULTIPROCESSORS, 1)
 
 
 def shared_vectors() -> Case:
-    def make(n, device, random):
-        args = unwritten(256 * n, random, torch.int32), LOADS[device]
+    def make(n, random):
+        args = unwritten(256 * n, random, torch.int32), LOADS[random.device.type]
         return Launch(kernel("shared_strides.cu", "shared_vectors"), (n,), (256,), args)
 
     def right(sums, loads):
@@ -39,16 +40,16 @@ def shared_vectors() -> Case:
         read = 4 * ((first[:, None] + done // 32 * 8) % 512 + done // 4 % 8)  # the first of four
         return torch.equal(sums.view(-1, 32), (4 * read + 6).sum(1).int().expand(sums.numel() // 32, 32))
 
-    return Case(make, right, 132 * 8, 1)
+    return Case(make, right, 8 * REFERENCE_MULTIPROCESSORS, 1)
 
 
 def histogram(space: str, bins: int) -> Case:
-    def make(n, device, random):
-        x = torch.randint(bins, (n,), dtype=torch.int32, generator=random, device=device)
-        counts = torch.zeros(bins, dtype=torch.int32, device=device)
+    def make(n, random):
+        x = torch.randint(bins, (n,), dtype=torch.int32, generator=random, device=random.device)
+        counts = torch.zeros(bins, dtype=torch.int32, device=random.device)
         if space == "global":
             return Launch(kernel("histogram.cu", "global_bins"), *one_each(n), (x, counts, n))
-        blocks = min(132 * 4, n // 512)
+        blocks = min(4 * REFERENCE_MULTIPROCESSORS, n // 512)
         return Launch(kernel("histogram.cu", "shared_bins"), (blocks,), (512,), (x, counts, bins, n), 4 * bins)
 
     def right(x, counts, *_):
@@ -69,7 +70,7 @@ def shrunk(x: torch.Tensor) -> torch.Tensor:
 
 
 def branch(name: str) -> Case:
-    def make(n, device, random):
+    def make(n, random):
         return Launch(kernel("branches.cu", name), *one_each(n), (floats(n, random), unwritten(n, random), n))
 
     def right(x, y, n):
@@ -81,7 +82,7 @@ def branch(name: str) -> Case:
 
 
 def ways(count: int) -> Case:
-    def make(n, device, random):
+    def make(n, random):
         args = floats(n, random), unwritten(n, random), count, n
         return Launch(kernel("branches.cu", "diverge_ways"), *one_each(n), args)
 
@@ -95,8 +96,8 @@ def ways(count: int) -> Case:
 def rounds(shared_out: Callable[[torch.Tensor], torch.Tensor]) -> Case:
     """Threads that do so many rounds, by their number: 496 on average, of all or of those that do any."""
 
-    def make(n, device, random):
-        steps = shared_out(torch.arange(n, device=device)).int()
+    def make(n, random):
+        steps = shared_out(torch.arange(n, device=random.device)).int()
         return Launch(kernel("branches.cu", "rounds"), *one_each(n), (steps, unwritten(n, random), n))
 
     def right(steps, y, n):
@@ -108,9 +109,9 @@ def rounds(shared_out: Callable[[torch.Tensor], torch.Tensor]) -> Case:
 def chain(chains: int, warps: int) -> Case:
     """A table of n numbers, and one block."""
 
-    def make(n, device, random):
-        table = torch.randperm(n, generator=random, device=device).int()
-        args = table, unwritten(32 * warps, random, torch.int32), CHAINED[device], n
+    def make(n, random):
+        table = torch.randperm(n, generator=random, device=random.device).int()
+        args = table, unwritten(32 * warps, random, torch.int32), CHAINED[random.device.type], n
         return Launch(kernel("chains.cu", f"chain<{chains}>"), (1,), (32 * warps,), args)
 
     def right(table, ends, loads, n):
@@ -123,7 +124,7 @@ def chain(chains: int, warps: int) -> Case:
 
 
 def reduction(name: str) -> Case:
-    def make(n, device, random):
+    def make(n, random):
         args = floats(n, random), unwritten(n // 256, random)
         return Launch(kernel("reductions.cu", name), (n // 256,), (256,), args)
 
@@ -136,11 +137,11 @@ def reduction(name: str) -> Case:
 def passes(name: str) -> Case:
     """A block of 1,024 threads on each of n multiprocessors."""
 
-    def make(n, device, random):
-        args = unwritten(1024 * n, random), CHAINED[device] * 8
+    def make(n, random):
+        args = unwritten(1024 * n, random), CHAINED[random.device.type] * 8
         return Launch(kernel("reductions.cu", name), (n,), (1024,), args)
 
-    return Case(make, lambda y, _: bool((y == 2).all()), 132, 1)
+    return Case(make, lambda y, _: bool((y == 2).all()), REFERENCE_MULTIPROCESSORS, 1)
 
 
 GROUPS = {

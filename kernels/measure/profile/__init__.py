@@ -12,14 +12,12 @@ import json
 from kernels.measure.profile.metrics import COLUMNS, STALLS
 from kernels.measure.results import FOLDER, file_name
 
-__all__ = ["COLUMNS", "PROFILES", "STALLS", "find", "longest", "stored", "table"]
-
-PROFILES = FOLDER / "profiles"
+__all__ = ["COLUMNS", "STALLS", "find", "longest", "stored", "table"]
 
 
 def stored(gpu: str) -> dict:
     """The committed profiles of a GPU by its name, such as "NVIDIA H200"."""
-    return json.loads((PROFILES / file_name(gpu)).read_text())
+    return json.loads((FOLDER / "profiles" / file_name(gpu)).read_text())
 
 
 def find(gpu: str, **fields: object) -> list[dict]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kernels.measure.profile.calls import MARK
 from kernels.measure.profile.metrics import SECTIONS, asked, numbers
-from kernels.measure.results import facts, file_name
+from kernels.measure.results import facts, file_name, write
 
 OPTIONS = "--clock-control none --profile-from-start off --csv --page raw --print-units base"
 
@@ -74,18 +74,10 @@ def profile() -> list[dict]:
     return [call | {"kernels": of_call} for call, of_call in zip(fields, kernels, strict=True)]
 
 
-def write(profiles: list[dict], about: dict, target: Path) -> None:
-    """As JSON with a line for each call."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    head = json.dumps({"machine": about}, indent=1).removesuffix("\n}")
-    lines = ",\n".join("  " + json.dumps(profile) for profile in profiles)
-    target.write_text(f'{head},\n "profiles": [\n{lines}\n ]\n}}\n')
-
-
 if __name__ == "__main__":
     about = facts()
     version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
     about["versions"]["ncu"] = next(
         (line.split()[1] for line in version.splitlines() if line.startswith("Version")), None
     )
-    write(profile(), about, Path(sys.argv[1]) / file_name(about["gpu"]))
+    write(Path(sys.argv[1]) / file_name(about["gpu"]), {"machine": about}, "profiles", profile())

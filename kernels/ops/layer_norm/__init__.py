@@ -79,7 +79,7 @@ def torchscript():
 
 @functools.cache
 def compiled():
-    return torch.compile(native.layer_norm)  # imports the compiler, which takes seconds: not before it is asked for
+    return torch.compile(native.layer_norm)  # imports the compiler: not before it is asked for
 
 
 def inductor(*args, **kwargs):

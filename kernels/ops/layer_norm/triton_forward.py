@@ -97,7 +97,7 @@ def passes_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N: tl.constexp
             y *= tl.load(weight_ptr + columns, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
         if bias_ptr is not None:
             y += tl.load(bias_ptr + columns, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        # y is not read again here: written past the cache's order, it leaves x its place.
+        # y is not read again here: its place in the cache is the first to be given up.
         tl.store(y_ptr + columns, y, mask=inside, cache_modifier=".cs")
 
 
