@@ -96,6 +96,7 @@ class Exercise:
     call: (random, **sizes) → the call to try, with values from the generator `random`.
     cases: sizes by name, such as {"even": {"S": 64, "D": 32}, "ragged": {"S": 37, "D": 5}}.
     properties: in the order in which they explain each other; the first that is broken is what a learner reads.
+    drawn: of some cases, what their sizes are drawn from where values change, such as {"odd": {"S": range(2, 40)}}.
     prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
     observe: of Python, see `kernels.grading.observers`. seconds: the most that a call of
         CUDA C may take, or all calls of Python.
@@ -107,6 +108,7 @@ class Exercise:
     call: Callable[..., Call]
     cases: Mapping[str, Mapping[str, Any]]
     properties: tuple[Property, ...]
+    drawn: Mapping[str, Mapping[str, range]] = field(default_factory=dict)
     prelude: str = ""
     observe: Callable[[Callable, Mapping[str, Any]], tuple[Any, dict]] | None = None
     seconds: float = 10.0
@@ -118,6 +120,11 @@ class Exercise:
             raise ValueError(
                 f"prelude: of {self.name} has several lines, expected one, so that line numbers are the cell's"
             )
+        for case, sizes in self.drawn.items():
+            if case not in self.cases or not sizes.keys() <= self.cases[case].keys():
+                raise ValueError(
+                    f"drawn: of {self.name}: got {case!r} with {list(sizes)}, expected a case and sizes of it"
+                )
         names = [one.name for one in self.properties]
         if len(set(names)) < len(names):
             raise ValueError(f"properties: of {self.name}: got {names}, expected each name once")

@@ -72,13 +72,20 @@ def _calls(exercise: Exercise, seed: int) -> list[Trial]:
     """A trial for each case, not run yet."""
     calls = []
     for number, (name, sizes) in enumerate(exercise.cases.items()):
-        call = exercise.call(torch.Generator().manual_seed(seed + number), **sizes)
+        random = torch.Generator().manual_seed(seed + number)
+        if seed != _SHOWN:
+            sizes = {**sizes, **{of: _one_of(drawn, random) for of, drawn in exercise.drawn.get(name, {}).items()}}
+        call = exercise.call(random, **sizes)
         # Each in memory of its own: what lies beyond its end then is nobody's.
         own = {name: arg.clone() if isinstance(arg, torch.Tensor) else arg for name, arg in call.args.items()}
         call = replace(call, args=own)
         _spoil(call)
         calls.append(Trial(name, sizes, call))
     return calls
+
+
+def _one_of(numbers: range, random: torch.Generator) -> int:
+    return numbers[int(torch.randint(len(numbers), (), generator=random))]
 
 
 def _spoil(call: Call) -> None:

@@ -51,7 +51,8 @@ def written(name: str, hint: str = "") -> Property:
                     blank = values == torch.iinfo(values.dtype).min
                 if blank.numel() and blank.all():
                     were = "the NaN that" if values.is_floating_point() else "what"
-                    return f"nothing was written to {output}: its elements are {were} they were before"
+                    said = f"nothing was written to {output}: its elements are {were} they were before"
+                    return said if trial is trials[0] else f"{said}\n(with {trial.where})"
                 if blank.any():
                     return f"{described(output, blank, 'was', 'were')} never written\n(with {trial.where})"
         return None

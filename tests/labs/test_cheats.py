@@ -176,8 +176,13 @@ def test_an_error_in_python_names_the_cells_own_line():
 
 
 SOLUTION = in_notebook(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permuted_copy"]
+SIZES_OF_THE_CASES = " || ".join(
+    "(" + " && ".join(f"{name} == {value}" for name, value in sizes.items()) + ")"
+    for sizes in exercise("permuted_copy").cases.values()
+)
 CUDA = {
-    "the shown sizes only": SOLUTION.replace("y[i] =", "if (S == 32 || S == 7 || S == 1) y[i] = 0 *"),
+    "wrong where S is 32, 7 or 1": SOLUTION.replace("y[i] =", "if (S == 32 || S == 7 || S == 1) y[i] = 0 *"),
+    "right for the sizes of the cases": SOLUTION.replace("y[i] =", f"if ({SIZES_OF_THE_CASES}) y[i] ="),
     "an exit": SOLUTION.replace("int d", "exit(0); int d"),
     "a constant": SOLUTION.replace("y[i] = x", "y[i] = 0 * x"),
 }

@@ -54,6 +54,11 @@ def test_the_solution_passes(lab, name):
 
 
 @each_exercise
+def test_some_sizes_are_drawn_anew(lab, name):
+    assert exercise(name).drawn
+
+
+@each_exercise
 def test_the_skeleton_does_not_pass_and_says_what_is_missing(lab, name):
     report = judge.grade(exercise(name), skeleton(lab, name))
     assert not report.passed

@@ -188,6 +188,8 @@ def test_an_exercise_that_contradicts_itself_is_an_error():
     twice = Property("p", lambda trials: None, "runs")
     with pytest.raises(ValueError, match="once"):
         Exercise("f", "cuda", Call, {}, (twice, twice))
+    with pytest.raises(ValueError, match="drawn: of f: got 'odd' with \\['M'\\]"):
+        Exercise("f", "cuda", Call, {"odd": {"N": 5}}, (), drawn={"odd": {"M": range(2, 9)}})
     with pytest.raises(ValueError, match="nonsense"):
         exercise("nonsense")
 

@@ -34,6 +34,7 @@ EXERCISES = (
             "one": {"B": 1, "S": 1, "H": 1, "D": 1},
             "heads": {"B": 1, "S": 4, "H": 32, "D": 16},
         },
+        drawn={"odd": {"B": range(1, 5), "S": range(2, 40), "H": range(2, 9), "D": range(1, 20)}},
         properties=(
             properties.stays_inside(
                 hint="Is the thread named above a spare one, with a number beyond the last element? Then it must do "

@@ -56,7 +56,12 @@ def _pooled(random: torch.Generator, M: int, N: int, step: int) -> Call:
 
 
 def _exercise(
-    name: str, call: Callable[..., Call], cases: dict[str, dict], y: tuple[str, str], dx: tuple[str, str]
+    name: str,
+    call: Callable[..., Call],
+    cases: dict[str, dict],
+    drawn: dict[str, dict[str, range]],
+    y: tuple[str, str],
+    dx: tuple[str, str],
 ) -> Exercise:
     """y, dx: what to call the property that these are right, and its hint."""
     right = partial(lookalikes.right, cases=tuple(cases), likes={})
@@ -65,6 +70,7 @@ def _exercise(
         language="torch",
         call=call,
         cases=cases,
+        drawn=drawn,
         prelude="import torch",
         observe=compiled.with_gradient,
         seconds=60,
@@ -95,6 +101,7 @@ EXERCISES = (
             "other": {"M": 3, "N": 5, "limit": 2.5},
             "more": {"M": 7, "N": 6, "limit": 0.3},
         },
+        drawn={"more": {"M": range(4, 40), "N": range(2, 40)}},
         y=("the rows are clipped", "A row longer than limit is multiplied by limit / norm, and any other row by 1."),
         dx=(
             "the gradient is right, of a row of zeros, too",
@@ -112,6 +119,7 @@ EXERCISES = (
             "shorter": {"M": 16, "N": 6, "step": 20},
             "again": {"M": 20, "N": 6, "step": 6},
         },
+        drawn={"late": {"M": range(24, 80, 4)}, "again": {"M": range(8, 80, 4)}},
         y=(
             "y holds the means, times the factor of the step",
             "The factor is (step + 1) / 8 for the first eight steps, and then stays 1.",

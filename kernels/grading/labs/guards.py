@@ -101,6 +101,7 @@ def _exercise(name: str, cases: dict, others: str, missed: str, *more: Property)
         language="cuda",
         call=_call,
         cases=cases,
+        drawn={"odd": {"H": range(1, 24), "W": range(1, 41)}},
         properties=(
             properties.stays_inside(hint="Which i and j have a pixel? Each index needs its own guard."),
             properties.finishes(),

@@ -123,6 +123,12 @@ EXERCISES = (
             "float16": {"M": 64, "N": 96, "dtype": "float16"},
             "bfloat16": {"M": 64, "N": 96, "dtype": "bfloat16"},
         },
+        drawn={
+            "rows": {"M": range(9, 150)},
+            "lanes": {"M": range(1, 33), "N": range(65, 128)},
+            "narrow": {"N": range(5, 16)},
+            "wide": {"N": range(1025, 2000)},
+        },
         properties=(
             properties.stays_inside(
                 hint="A row has N elements and BLOCK_N lanes, and the last rows of some programs may not be there."

@@ -49,6 +49,13 @@ EXERCISES = (
             "infinite": {"M": 2, "N": 300, "kind": "infinite"},
             "ties": {"M": 3, "N": 1000, "kind": "ties"},
         },
+        drawn={
+            "odd": {"M": range(1, 9), "N": range(257, 1024)},
+            "long": {"N": range(1025, 5000)},
+            "short": {"M": range(1, 9), "N": range(1, 257)},
+            "negative": {"N": range(1, 600)},
+            "infinite": {"N": range(1, 600)},
+        },
         properties=(
             properties.stays_inside(
                 hint="A thread takes elements threadIdx.x, threadIdx.x + blockDim.x and so on, below N."

@@ -31,6 +31,7 @@ EXERCISES = (
         language="cuda",
         call=_call,
         cases={"even": {"N": 96}, "odd": {"N": 70}, "small": {"N": 5}, "large": {"N": 130}},
+        drawn={"odd": {"N": range(33, 128)}, "large": {"N": range(129, 200)}},
         properties=(
             properties.stays_inside(
                 hint="The last tiles hang over the edge: guard every access with its own row and column."

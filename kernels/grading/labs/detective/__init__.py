@@ -55,10 +55,16 @@ _GIVEN = Property(
 )
 
 
-def _exercise(name: str, call: Callable[..., Call], cases: dict[str, dict], *of_its_own: Property) -> Exercise:
+def _exercise(
+    name: str,
+    call: Callable[..., Call],
+    cases: dict[str, dict],
+    drawn: dict[str, dict[str, range]],
+    *of_its_own: Property,
+) -> Exercise:
     come = "All threads of the block have to come to a barrier, and to a shuffle all lanes that its mask names."
     every = properties.stays_inside(), stops.meets(hint=come), stops.finishes()
-    return Exercise(name=name, language="cuda", call=call, cases=cases, properties=(*every, *of_its_own))
+    return Exercise(name=name, language="cuda", call=call, cases=cases, drawn=drawn, properties=(*every, *of_its_own))
 
 
 def _ordered(hint: str) -> Property:
@@ -72,6 +78,7 @@ EXERCISES = (
         "smooth",
         calls.smooth,
         {"even": {"n": 256}, "odd": {"n": 1000}, "one": {"n": 1}},
+        {"odd": {"n": range(129, 1000)}},
         _ordered(hint="Which 130 elements does the last line read, and which are written? Count both for thread 127."),
         properties.right("even", name="y[i] is the mean of three"),
         properties.right("odd", "one", name="also where a block hangs over the end"),
@@ -97,6 +104,7 @@ EXERCISES = (
             "one": {"M": 2, "T": 1},
             "ten warps": {"M": 2, "T": 300},
         },
+        {"prime": {"M": range(1, 5), "T": range(33, 300)}, "ten warps": {"T": range(289, 1000)}},
         _ordered(hint="Within a step, nobody may read what another one writes."),
         properties.right("power of two", name="y[m] is the sum of row m"),
         properties.right(
@@ -124,6 +132,7 @@ EXERCISES = (
         "histogram",
         calls.histogram,
         {"many": {"n": 4096}, "odd": {"n": 333}, "few": {"n": 5}},
+        {"odd": {"n": range(129, 2000)}},
         properties.without(
             "race",
             name="no race",
@@ -150,6 +159,7 @@ EXERCISES = (
         "distances",
         calls.distances,
         {"one tile": {"n": 64}, "tiles": {"n": 256}, "odd": {"n": 200}, "few": {"n": 7}},
+        {"odd": {"n": range(65, 300)}},
         _ordered(hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"),
         properties.right("one tile", "tiles", name="y[i] is the sum of the distances to all points"),
         properties.right("odd", "few", name="also where the last tile is not full"),
@@ -170,6 +180,7 @@ EXERCISES = (
         "running_sum",
         calls.running_sum,
         {"even": {"n": 256}, "odd": {"n": 200}, "few": {"n": 5}},
+        {"odd": {"n": range(129, 600)}},
         _ordered(hint="Each block has its own stretches of y."),
         _GIVEN,
         properties.right("even", name="y[i] is the sum of its stretch, from the first element to i"),
@@ -196,6 +207,7 @@ EXERCISES = (
             "all alike": {"M": 2, "N": 128, "values": 1},
             "one": {"M": 2, "N": 1, "values": 10},
         },
+        {"ties": {"M": range(1, 6), "N": range(129, 600)}},
         _ordered(hint="Two threads find the same largest value at different places. What does each do with `first`?"),
         properties.right("all different", name="where[m] is the place of the largest value of row m"),
         properties.right("ties", "all alike", "one", name="of equal values, the first"),
