@@ -50,7 +50,7 @@ class Server:
         environment = dict(os.environ)
         if device == "cpu":
             environment["CUDA_VISIBLE_DEVICES"] = ""
-            # Huge pages make the fork of a process with hundreds of megabytes more than twice as fast.
+            # Huge pages make the fork of a process with hundreds of megabytes faster: there are fewer entries to copy.
             environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
         path = [str(Path(__file__).parents[2]), *sys.path]
         code = f"import sys; sys.path[:] = {path!r}; from kernels.worker.server import main; main(*sys.argv[1:])"
