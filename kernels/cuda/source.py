@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# Comments and literals; with directives; brackets of scopes; attributes such as __launch_bounds__(256).
-_COMMENT_OR_LITERAL = r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'"""
+# Comments and literals, and numbers such as 1'024, whose mark opens no literal; all that with directives; brackets of
+# scopes; attributes such as __launch_bounds__(256).
+_COMMENT_OR_LITERAL = r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|\b\d\w*(?:'\w+)+"""
 _ASIDE = re.compile(rf"{_COMMENT_OR_LITERAL}|^[ \t]*\#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE)
 _SCOPES = re.compile(r'\bextern\s+""\s*\{|[{};]')
 _ATTRIBUTE = re.compile(r"\b__\w+__\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
@@ -68,7 +69,8 @@ def blanked(code: str) -> str:
 
 
 def _blank(found: re.Match[str]) -> str:
-    return '""' if found.group().startswith('"') else " "
+    text = found.group()
+    return '""' if text.startswith('"') else text.replace("'", "") if text[0].isdigit() else " "
 
 
 def kernels_in(code: str) -> list[str]:

@@ -60,7 +60,21 @@ def load(name: str, source: str) -> Callable:
     function = getattr(module, name, None)
     if not callable(function):
         raise NameError(f"the text defines no function {name}")
+    _only_constants(vars(module))
     return function
+
+
+def _only_constants(module: dict[str, Any]) -> None:
+    """Raise what Triton's compiler would, and its interpreter does not: a kernel that reads a variable of its module."""
+    constants = {name for name, of in module.get("__annotations__", {}).items() if "constexpr" in str(of)}
+    for kernel in module.values():
+        code = getattr(getattr(kernel, "fn", None), "__code__", None)
+        for name in code.co_names if code else ():
+            if name not in constants and isinstance(module.get(name), (int, float, str, tuple, list, dict)):
+                raise TypeError(
+                    f"{kernel.fn.__name__} reads {name}, a variable outside of it: to Triton's compiler it must be a constant, "
+                    f"`{name}: tl.constexpr = …`"
+                )
 
 
 def _tensors(result: Any) -> list[torch.Tensor]:

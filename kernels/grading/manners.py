@@ -13,11 +13,19 @@ _NAMES = {"setattr", "delattr", "getattr", "exec", "eval", "compile", "__import_
 _FRAMES = {"tb_frame", "f_back", "f_locals", "f_globals", "gi_frame", "cr_frame"}
 _MODULES = {"sys", "os", "modules", "builtins", "importlib", "threading", "multiprocessing", "overrides", "interpreter"}
 _OPERATORS = {"Library", "impl", "register_kernel"}  # of torch.library: another kernel for an operator of PyTorch's
+_MEMORY = {"numpy", "tolist", "item", "untyped_storage", "storage"}  # what the host would compute with
+_ON_A_GPU = {
+    "autotune": "it times the configurations on a GPU, and there may be none: choose one",
+    "libdevice": "Triton's interpreter has none of it: tl has erf, exp, log and more",
+}
 _OWN = {"__init__", "__name__", "__doc__"}
 
 
-def unmannerly(source: str) -> str | None:
-    """The first thing that a text may not do, or None. A text that cannot be parsed is for the compiler to judge."""
+def unmannerly(source: str, language: str) -> str | None:
+    """The first thing that a text may not do, or None. A text that cannot be parsed is for the compiler to judge.
+
+    What is for a Triton kernel to compute, the host may not: it would be neither a launch nor an operator of PyTorch's.
+    """
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -28,7 +36,7 @@ def unmannerly(source: str) -> str | None:
             imported |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         if isinstance(node, ast.Assign) and _root(node.value) in imported:
             imported |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-        if what := _wrong(node, imported):
+        if what := _wrong(node, imported) or (_on_the_host(node) if language == "triton" else None):
             line = source.splitlines()[node.lineno - 1]
             return f"a submission may not {what}\n    {node.lineno} | {line}"
     return None
@@ -50,6 +58,19 @@ def _wrong(node: ast.AST, imported: set[str]) -> str | None:
             return f"change {ast.unparse(node)}"
         if _private(node.attr):
             return f"use {ast.unparse(node)}"
+    return None
+
+
+def _on_the_host(node: ast.AST) -> str | None:
+    names = (
+        [alias.name.split(".")[-1] for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+    )
+    names += [node.attr] if isinstance(node, ast.Attribute) else []
+    for name in names:
+        if name in _MEMORY:
+            return f"use {ast.unparse(node)}: values are for the kernel to compute with"
+        if name in _ON_A_GPU:
+            return f"use {name}: {_ON_A_GPU[name]}"
     return None
 
 

@@ -22,7 +22,7 @@ from kernels.grading.observers import called, launches
 def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
     """What is the matter with a text that cannot be tried, and in whose words. A worker loads it."""
     source = exercise.source(text)
-    if said := unmannerly(source):
+    if said := unmannerly(source, exercise.language):
         return "is not allowed", said
     try:
         said = worker.run(in_worker.load_error, exercise.name, source, seconds=exercise.seconds, device="cpu")

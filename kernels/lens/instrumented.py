@@ -25,6 +25,7 @@ _INSTRUMENTED = (
     "-fsanitize=thread",
     "-fsanitize-coverage=trace-pc",
     "-fsanitize=bounds",
+    "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",  # with a size that only the run knows, they are calls
 )
 _GCC = (
     "-fno-tree-sra",
@@ -75,7 +76,6 @@ _CLANG = (
     "-fno-discard-value-names",  # which as_written reads
     "-fsanitize-coverage=bb,no-prune",  # every basic block, as g++ does
     "-fno-sanitize=local-bounds",  # which would trap
-    "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
 )
 
 

@@ -110,7 +110,7 @@ def test_a_patch_of_torch_inside_of_the_worker_does_not_reach_the_judge():
     text = "def doubled(x):\n    torch.Tensor.double = torch.Tensor.abs = lambda t: t * 0\n    return x"
     from kernels.grading import python
 
-    before, python.unmannerly = python.unmannerly, lambda _: None
+    before, python.unmannerly = python.unmannerly, lambda *_: None
     try:
         report = judge.grade(exercise_in("torch"), text)
     finally:
@@ -140,6 +140,33 @@ def test_triton_runs_and_what_is_wrong_has_a_line():
     assert "y[0]: got " in report.verdicts[-1].message
     report = judge.grade(exercise_in("triton"), TRITON.replace("tl.load", "tl.lode"))
     assert "    6 |     tl.store" in report.verdicts[0].message, report
+
+
+REFUSED_TRITON = {
+    "values that the host computes": ("    y = torch", "    x.numpy()\n    y = torch", "use x.numpy: values are"),
+    "the elements as a list": ("    y = torch", "    x.tolist()\n    y = torch", "use x.tolist: values are"),
+    "configurations to choose from": ("@triton.jit", "@triton.autotune([], [])\n@triton.jit", "use autotune: it times"),
+    "a library of the GPU's": (
+        "@triton.jit",
+        "from triton.language.extra import libdevice\n@triton.jit",
+        "use libdevice: ",
+    ),
+    "a variable outside of the kernel": ("2 * tl.load", "TWO * tl.load", "kernel reads TWO, a variable outside of it"),
+}
+
+
+@pytest.mark.parametrize(("search", "replace", "said"), REFUSED_TRITON.values(), ids=REFUSED_TRITON)
+def test_what_a_gpu_would_refuse_or_the_host_would_compute_is_refused(search, replace, said):
+    text = "TWO = 2.0\n" + TRITON.replace(search, replace, 1)
+    report = judge.grade(exercise_in("triton"), text)
+    assert said in report.refused, report
+
+
+def test_a_constant_outside_of_a_triton_kernel_passes():
+    text = TRITON.replace("2 * tl.load", "TWO * tl.load")
+    constants = "TWO: tl.constexpr = 2.0\nother = 3\n"
+    report = judge.grade(exercise_in("triton"), constants + text)
+    assert report.passed, report
 
 
 OWN_OPERATORS = {

@@ -72,7 +72,7 @@ __device__ __noinline__ int offset(int i) { return i; }
 __constant__ float table[4] = {1, 2, 3, 4};
 __device__ int counter = 3;
 template <int N> __device__ int stretched(const int (&numbers)[N]) { return numbers[N - 1]; }
-extern "C" __global__ void __launch_bounds__(THREADS) permuted_copy(
+extern "C" __global__ void __launch_bounds__(1'024) permuted_copy(
     float* __restrict__ y, const float* __restrict__ x, int B, int S, int H, int D)
 {
     extern __shared__ float dynamic[];
@@ -81,6 +81,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) permuted_copy(
     int places[4] = {0, 1, 2, 3};
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     __builtin_assume(i >= 0);
+    int bits, many = 1'000'000, few = 0x1'0;
+    float one = 1.0f;
+    memcpy(&bits, &one, sizeof(float));
+    memset(&few, 0, 4);
+    if (bits == many) return;
     tile[threadIdx.x / 32][threadIdx.x % 32] = words[0];
     #pragma unroll
     for (int j = 0; j < 2; ++j) places[places[j]] += __popc(__ballot_sync(MASK, true)) > 40;

@@ -196,7 +196,7 @@ def test_rounding_is_not_wrong_and_nan_and_zero_are():
     ],
 )
 def test_bad_manners_are_seen(text):
-    assert unmannerly(text)
+    assert unmannerly(text, "torch")
 
 
 @pytest.mark.parametrize(
@@ -212,4 +212,4 @@ def test_bad_manners_are_seen(text):
     ],
 )
 def test_good_manners_are_let_through(text):
-    assert unmannerly(text) is None
+    assert unmannerly(text, "torch") is None

@@ -226,3 +226,14 @@ def test_a_seed_replays():
     runs = [lens.trace(kernel, grid, block, bug.arguments()[2], seed=seed) for seed in (5, 5, 6)]
     assert runs[0].findings == runs[1].findings
     assert runs[0].findings[0].threads != runs[2].findings[0].threads
+
+
+@pytest.mark.parametrize("function", ["memcpy", "memmove"])
+def test_a_copy_of_a_size_that_only_the_run_knows_is_seen(function):
+    code = f'extern "C" __global__ void f(float* y, const float* x, int n) {{ {function}(y, x, n); }}'
+    x, y = torch.ones(4), torch.zeros(8)
+    inside, outside = (_trace(code, "f", (1,), (1,), (y, x, size)) for size in (16, 20))
+    assert inside.totals["bytes_requested"] == 32
+    assert not inside.findings
+    assert [one.kind for one in outside.findings] == ["out of bounds"]
+    assert "x[4]" in str(outside.findings[0])

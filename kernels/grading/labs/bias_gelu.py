@@ -60,7 +60,7 @@ EXERCISES = (
             "bfloat16": {"M": 5, "N": 100, "dtype": "bfloat16"},
             "large": {"M": 3, "N": 100, "dtype": "float16", "size": _OVERFLOWING + 5_000},
         },
-        drawn={"odd": {"M": range(1, 40), "N": range(1, 400)}},
+        drawn={"odd": {"M": range(40, 80), "N": range(421, 600)}},
         properties=(
             properties.stays_inside(
                 hint="The last program has lanes beyond the last element. Loads and the store need a mask."

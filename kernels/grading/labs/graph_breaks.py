@@ -119,7 +119,7 @@ EXERCISES = (
             "shorter": {"M": 16, "N": 6, "step": 20},
             "again": {"M": 20, "N": 6, "step": 6},
         },
-        drawn={"late": {"M": range(24, 80, 4)}, "again": {"M": range(8, 80, 4)}},
+        drawn={"late": {"M": range(24, 80, 4)}, "shorter": {"step": range(8, 200)}, "again": {"M": range(8, 80, 4)}},
         y=(
             "y holds the means, times the factor of the step",
             "The factor is (step + 1) / 8 for the first eight steps, and then stays 1.",

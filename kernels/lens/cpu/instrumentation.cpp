@@ -99,7 +99,7 @@ PROBE void __tsan_atomic_signal_fence(int) {
     recorder.append(Kind::fence, 0, 0, CALLER, uint32_t(Scope::block));
 }
 
-// clang copies structures by these, under either name.
+// Copies whose size the compiler does not know; clang also copies structures by these, under either name.
 #define COPY(NAME, FUNCTION)                                                                    \
     PROBE void* NAME(void* to, const void* from, size_t bytes) {                                \
         record_range(Kind::read, (char*)from, bytes, CALLER, true);                             \
