@@ -20,6 +20,7 @@ from kernels.cuda.errors import CompileError
 from kernels.cuda.source import NVRTC_HEADERS, Source
 
 _SAME: Counter[tuple] = Counter()
+_THREAD = threading.local()
 
 
 class _Bytes:
@@ -72,6 +73,8 @@ class Function:
                 "on this GPU, by its registers or its __launch_bounds__"
             )
         if torch.cuda.current_device() == self._device.index:
+            if not hasattr(_THREAD, "device"):
+                _begin(self._device)
             return self._launch(grid, block, packed, shared_mem, cooperative)
         with torch.cuda.device(self._device):
             return self._launch(grid, block, packed, shared_mem, cooperative)
@@ -132,6 +135,15 @@ def load(source: Source, device: torch.device) -> dict[str, Function]:
             raise CompileError(f"{source.filename} does not compile (NVRTC):\n{message}") from None
         except cupy.cuda.driver.CUDADriverError as error:
             raise CompileError(f"{source.filename} compiles, but cannot be loaded: {error}") from None
+
+
+def _begin(device: torch.device) -> None:
+    """Gives this thread the GPU's context, which the driver asks for.
+
+    A thread has none before its first call of CUDA's runtime, and a backward in a thread of PyTorch's may launch before that.
+    """
+    cupy.cuda.runtime.setDevice(device.index)
+    _THREAD.device = device
 
 
 def _parameters(function: int) -> list[tuple[int, int]]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 
+from kernels.lens.hoisted import named_by_line
+
 _INSTRUMENTED = re.compile(r"^attributes (#\d+) = \{[^}]*\bsanitize_thread\b", re.MULTILINE)
 _FUNCTION = re.compile(r"^define [^\n]* (?P<attributes>#\d+) [^\n]*\{\n.*?^}$", re.MULTILINE | re.DOTALL)
 _BRANCH = re.compile(r"^  (?=br |switch )", re.MULTILINE)
@@ -40,7 +42,7 @@ def as_written(code: str) -> str:
             return function.group()
         return _BRANCH.sub(rf"{_MAY_WRITE}\g<0>", _copies_called(function.group()))
 
-    code = _FUNCTION.sub(rewritten, code)
+    code = named_by_line(_FUNCTION.sub(rewritten, code))
     to, source = (f"{'i8*' if 'i8*' in code else 'ptr'} nocapture {kind}only" for kind in ("write", "read"))
     return f"{code}\ndeclare void @kernels_lens_copy({to}, {source}, i64, i32, i32) argmemonly nounwind willreturn\n"
 

@@ -53,18 +53,24 @@ def surrounded(args: Sequence[Any]) -> tuple[list[Any], list[Buffer]]:
     return copies, [buffer for buffer, _ in buffers.values()]
 
 
-def _copy(storage: torch.UntypedStorage, argument: int) -> tuple[Buffer, torch.UntypedStorage]:
-    size = storage.nbytes()
+def between_red_zones(size: int) -> Buffer:
+    """So many bytes of memory, all of them 0xff, at a multiple of a page. MemoryError."""
     usable = 2 * _OPEN + -(-size // _PAGE) * _PAGE
     whole = usable + 2 * _CLOSED
     zone = _libc.mmap(None, whole, _NONE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE, -1, 0)
     if zone in (None, ctypes.c_void_p(-1).value) or _libc.mprotect(zone + _CLOSED, usable, _READ_WRITE):
-        raise MemoryError(f"argument {argument} is a tensor of {size:,} bytes: there is no memory for a copy")
+        raise MemoryError(f"there is no memory for a copy of {size:,} bytes")
     begin = zone + _CLOSED + _OPEN
-    ctypes.memset(begin - _OPEN, _POISON, _OPEN)
-    ctypes.memmove(begin, storage.data_ptr(), size)
-    ctypes.memset(begin + size, _POISON, usable - _OPEN - size)
-    bytes_of = (ctypes.c_uint8 * size).from_address(begin)
-    return Buffer(argument, begin, begin + size, zone, zone + whole), torch.frombuffer(
-        bytes_of, dtype=torch.uint8
-    ).untyped_storage()
+    ctypes.memset(begin - _OPEN, _POISON, usable)
+    return Buffer(-1, begin, begin + size, zone, zone + whole)
+
+
+def _copy(storage: torch.UntypedStorage, argument: int) -> tuple[Buffer, torch.UntypedStorage]:
+    size = storage.nbytes()
+    try:
+        buffer = between_red_zones(size)._replace(argument=argument)
+    except MemoryError as error:
+        raise MemoryError(f"argument {argument} is a tensor: {error}") from None
+    ctypes.memmove(buffer.begin, storage.data_ptr(), size)
+    bytes_of = (ctypes.c_uint8 * size).from_address(buffer.begin)
+    return buffer, torch.frombuffer(bytes_of, dtype=torch.uint8).untyped_storage()

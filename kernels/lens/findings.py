@@ -5,29 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kernels.cuda.source import Source
 from kernels.lens.finding import Finding
-from kernels.lens.given import Region
-
-_ELEMENT_BYTES = {
-    **dict.fromkeys(("char", "bool", "int8_t", "uint8_t"), 1),
-    **dict.fromkeys(("short", "half", "__half", "__nv_bfloat16", "int16_t", "uint16_t"), 2),
-    **dict.fromkeys(("float", "int", "unsigned", "__half2", "__nv_bfloat162", "int32_t", "uint32_t"), 4),
-    **dict.fromkeys(("double", "long", "float2", "int2", "size_t", "int64_t", "uint64_t"), 8),
-    **dict.fromkeys(("float4", "int4", "uint4", "double2"), 16),
-}
-
-
-class Place(NamedTuple):
-    """A region of memory by its name. `elements`: of how many bytes; `first`: bytes before the first element."""
-
-    name: str
-    space: str
-    size: int
-    element: int
-    first: int = 0
+from kernels.lens.places import Place, address, as_named, beyond, indexed
 
 
 class _Row(NamedTuple):
@@ -78,32 +60,39 @@ def read(
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
     error: str | None,
-    filename: str,
+    source: Source,
 ) -> tuple[Finding, ...]:
     """The findings of a run: `raw` as cpu/findings.cpp writes them, and the error that it stopped at."""
     rows = [_Row(*row) for row in raw]
     # A read that came too early reads what nobody has written: the race says more.
     racing = {(pc, row.region) for row in rows if row.wrong == _RACE for pc in (row.pc_1, row.pc_2)}
     indexed = {lines.get(row.pc_2) for row in rows if row.wrong == _INDEX}
+    text = dict(enumerate(source.code.splitlines(), 1))
     merged: dict[tuple, Finding] = {}
     for row in sorted(rows, key=_telling, reverse=True):
         if row.wrong == _UNINITIALISED and (row.pc_2, row.region) in racing:
             continue
         if _by_index(row, places) and indexed & {lines.get(pc) for pc in (row.pc_1, row.pc_2) if pc}:
             continue
-        found = _finding(row, lines, places, grid, block)
+        found = _finding(row, lines, _place(row, places, text.get(lines.get(row.pc_2, 0), "")), grid, block)
         key = found.kind, frozenset(found.lines), found.address.split("[")[0]
         first = merged.setdefault(key, found)
         if first is not found:
             merged[key] = replace(first, count=first.count + found.count)
-    stopped = () if error is None or _FAULT in error else _stopped(error, filename)
+    stopped = () if error is None or _FAULT in error else _stopped(error, source.filename)
     return (*sorted(merged.values(), key=lambda one: one.lines[-1]), *stopped)
 
 
 def _by_index(row: _Row, places: Sequence[Place]) -> bool:
     """Whether an index past its array may be all that is wrong: in shared memory it lands in the next array."""
     shared = row.region >= 0 and places[row.region].space == "shared"
-    return row.wrong == _OUTSIDE or (shared and row.wrong in (_RACE, _UNINITIALISED, _IN_FLIGHT))
+    return row.wrong in (_OUTSIDE, _WILD) or (shared and row.wrong in (_RACE, _UNINITIALISED, _IN_FLIGHT))
+
+
+def _place(row: _Row, places: Sequence[Place], line: str) -> Place | None:
+    if row.wrong == _INDEX:
+        return indexed(places, row.length, line)
+    return as_named(places[row.region], line) if row.region >= 0 else None
 
 
 def _telling(row: _Row) -> tuple[bool, bool, bool]:
@@ -111,62 +100,13 @@ def _telling(row: _Row) -> tuple[bool, bool, bool]:
     return row.block_1 != row.block_2, row.thread_1 // 32 != row.thread_2 // 32, _VERBS[row.kind_1] != "reads"
 
 
-def places(
-    regions: Sequence[Region], args: Sequence[Any], source: Source, dynamic: str, dynamic_bytes: int
-) -> list[Place]:
-    """Of the regions by number, and of dynamic shared memory, known as `dynamic`."""
-    found = []
-    for region in regions:
-        size = (region.end - region.begin) % 2**64
-        if region.argument >= 0:
-            arg = args[region.argument]
-            found.append(Place(region.name, "global", size, arg.itemsize, arg.storage_offset() * arg.itemsize))
-        else:
-            found.append(Place(region.name, region.space, size, _element(source.code, region.name)))
-    name = dynamic or "dynamic shared memory"
-    return [*found, Place(name, "shared", dynamic_bytes, _element(source.code, dynamic))]
-
-
-def _element(source: str, name: str) -> int:
-    """Bytes of an element of a variable, by its declaration; 0 if that does not tell."""
-    if not name:
-        return 0
-    declared = re.findall(rf"\b([A-Za-z_]\w*)\s+{re.escape(name.split()[0])}\s*(?:\[|;|=)", source)
-    sizes = {_ELEMENT_BYTES.get(one, 0) for one in declared}
-    return sizes.pop() if len(sizes) == 1 else 0
-
-
 def _triple(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
     return number % size[0], number // size[0] % size[1], number // size[0] // size[1]
 
 
-def address(place: Place | None, offset: int, size: int) -> str:
-    """An address in terms of an argument or variable: so many bytes from its beginning, where `size` bytes are accessed."""
-    if place is None:
-        return f"address {offset % 2**64:#x}"
-    offset, element = offset - place.first, place.element or size
-    inside = f"{place.name}[{offset // element}]" if element else place.name
-    return inside if not element or offset % element == 0 else f"byte {offset % element} of {inside}"
-
-
-def beyond(place: Place, offset: int, size: int) -> str:
-    """Where an address is that lies outside."""
-    element = place.element or size
-    count, index = (place.size - place.first) // element, (offset - place.first) // element
-    if offset < 0 or index < 0:
-        before = -index
-        return f"{'one element' if before == 1 else f'{before:,} elements'} before its beginning"
-    past = index - count + 1
-    whole = f"the end of {count:,}"
-    if past <= 0:
-        return f"partly past {whole} elements"
-    return f"one past {whole}" if past == 1 else f"{past:,} past {whole}"
-
-
 def _finding(
-    row: _Row, lines: dict[int, int], places: Sequence[Place], grid: tuple[int, int, int], block: tuple[int, int, int]
+    row: _Row, lines: dict[int, int], place: Place | None, grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> Finding:
-    place = places[row.region] if row.region >= 0 else None
     line, first_line = lines.get(row.pc_2, 0), lines.get(row.pc_1, 0)
     thread, first_thread = _triple(row.thread_2, block), _triple(row.thread_1, block)
     its_block, first_block = _triple(row.block_2, grid), _triple(row.block_1, grid)
@@ -194,6 +134,9 @@ def _finding(
             f"{who} {verb} {at}, which the asynchronous copy issued on line {first_line} by thread {first_thread} "
             "is still to write: wait for the copy, then let the threads meet at a barrier",
         )
+    if row.wrong == _INDEX and place:
+        at = f"{place.name}[{row.index}]"
+        return one("out of bounds", f"{who} uses {at}, {beyond(place, row.index * place.element, place.element)}", at)
     if row.wrong == _INDEX:
         of = (
             f" of an array of {row.length:,}, whose last is {row.length - 1:,}"

@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from kernels.cuda import Kernel, cpu
 from kernels.cuda.cpu import build, elf
+from kernels.cuda.cpu.variables import shared_variables, without_others
 from kernels.cuda.source import Source
 from kernels.lens.as_written import as_written
+from kernels.lens.hoisted import with_lines
 
 _HERE = Path(__file__).parent / "cpu"
 # The sanitizers' instrumentation without the sanitizers: what it calls is ours. The code stays as it is written, access by
@@ -90,11 +92,12 @@ def lens() -> ctypes.CDLL:
     library = ctypes.CDLL(str(lens_library()))
     library.kernels_lens_prepare.restype = ctypes.c_void_p
     library.kernels_lens_result.restype = ctypes.c_char_p
+    library.__cxa_demangle.restype = ctypes.c_char_p  # of the C++ library
     return library
 
 
 class Variable(NamedTuple):
-    """A variable of a kernel's text. Addresses are absolute, or from `kernels::self` for those of a thread: shared memory."""
+    """A variable of a kernel's text. Addresses are absolute, but those of shared memory are from where a thread has it."""
 
     name: str
     space: str
@@ -103,12 +106,13 @@ class Variable(NamedTuple):
 
 
 class Instrumented(NamedTuple):
-    """A loaded kernel, its library's file and address, and its variables."""
+    """A loaded kernel, its library's file and address, and symbols and variables but for those of other kernels."""
 
     source: Source
     function: cpu.Function
     path: Path
     base: int
+    symbols: list[elf.Symbol]
     variables: list[Variable]
 
 
@@ -119,26 +123,30 @@ def load(kernel: Kernel) -> Instrumented:
 
 def _load(source: Source, name: str) -> Instrumented:
     if build.is_clang():
-        path = build.instrumented_library(source, [*_INSTRUMENTED, *_CLANG], lens_library(), as_written)
+        path = build.instrumented_library(source, [*_INSTRUMENTED, *_CLANG], lens_library(), (as_written, with_lines))
     else:
         path = build.instrumented_library(source, [*_INSTRUMENTED, *_GCC], lens_library())
     lens()
     functions = cpu.functions(source, path, _opened)
-    symbols = elf.symbols(path)
-    addresses = {one.name: one.address for one in symbols}
-    base = ctypes.addressof(functions[source.names[0]]._kernel) - addresses["kernels_entry_0"]
+    function = functions[name]
+    everything = elf.symbols(path)
+    entry = next(one.address for one in everything if one.name == "kernels_entry_0")
+    base = ctypes.addressof(functions[source.names[0]]._kernel) - entry
+    symbols = without_others(everything, function.symbol, [one.symbol for one in functions.values()])
+    known = {one.name for one in symbols}
     # C++ has no word for constant memory, so it is known by the names of its variables.
     constants = set(re.findall(r"\b__constant__\b[^;={]*?(\w+)\s*(?:\[[^\]]*\]\s*)*[;={]", source.code))
     variables = [
-        Variable(plain := _plain(symbol), "constant" if plain in constants else "global", address, size)
-        for symbol, (address, size) in functions[name]._variables.items()
+        Variable(
+            plain := _plain(symbol), "constant" if plain in constants else "global", ctypes.addressof(value), len(value)
+        )
+        for symbol, value in function.memory.items()
+        if symbol in known
     ]
-    own = addresses["_ZN7kernelsL4selfE"]
     variables += [
-        Variable(_plain(one.name), "shared", one.address - own, one.size)
-        for one in cpu.shared_variables(source, symbols)
+        Variable(_plain(one.name), "shared", one.address, one.size) for one in shared_variables(source, symbols)
     ]
-    return Instrumented(source, functions[name], path, base, variables)
+    return Instrumented(source, function, path, base, symbols, variables)
 
 
 def _opened(path: Path, _: bool) -> ctypes.CDLL:
@@ -148,10 +156,6 @@ def _opened(path: Path, _: bool) -> ctypes.CDLL:
 
 def _plain(symbol: str) -> str:
     """The name of a variable as the text has it: the last of a mangled name."""
-    name = symbol
-    if symbol.startswith("_Z"):
-        for digits in re.finditer(r"\d+", symbol):
-            last = symbol[digits.end() : digits.end() + int(digits.group())]
-            if len(last) == int(digits.group()) and last.isidentifier():
-                name = last
-    return name
+    if not symbol.startswith("_Z"):
+        return symbol
+    return lens().__cxa_demangle(symbol.encode(), None, None, None).decode().rpartition("::")[2]

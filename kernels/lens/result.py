@@ -114,6 +114,7 @@ class Trace:
     findings: what is wrong with the kernel. error: why the launch stopped before its end, if it did.
     constants: of a Triton launch, its constexprs and compiler's options by name; None in CUDA C. What Triton's compiler
         decides is not known: shared_mem, barriers and simt_efficiency are then None. block: num_warps of 32 threads.
+    busiest: of each array, the requests of the warp, or Triton program, that made the most.
     """
 
     kernel: str
@@ -130,6 +131,7 @@ class Trace:
     findings: tuple[Finding, ...] = ()
     error: str | None = None
     constants: dict[str, Any] | None = None
+    busiest: dict[str, int] = field(default_factory=dict)
 
     @property
     def scaled(self) -> bool:

@@ -17,8 +17,8 @@ from kernels.cuda import Kernel, arguments, cpu, order
 from kernels.cuda.cpu import build, translate
 from kernels.lens import findings, instrumented, symbols
 from kernels.lens.buffers import surrounded
-from kernels.lens.findings import Place
 from kernels.lens.given import SPACES, given, regions
+from kernels.lens.places import Place, places_of
 from kernels.lens.request import Request, first_of
 from kernels.lens.result import Access, Trace
 from kernels.worker.tensors import copy_storage
@@ -43,9 +43,8 @@ def run(
     loaded = instrumented.load(kernel)
     source = loaded.source
     shared_mem = arguments.shared_bytes(shared_mem, loaded.function.static_shared_bytes, kernel._raised)
+    loaded.function.put_back(variables)
     memory = loaded.function.memory
-    for symbol, value in variables.items():
-        memory[symbol][:] = value
     before = {symbol: bytes(value) for symbol, value in memory.items()}
     copies, buffers = surrounded(args)
     layout = arguments.Layout(loaded.function.sizes, loaded.function.offsets, kernel._declared)
@@ -72,7 +71,7 @@ def run(
     pcs = {count[0] for count in raw["counts"]} | findings.pcs(raw["findings"])
     code = symbols.places(loaded.path, source.filename, pcs)
     lines = {pc: place.line for pc, place in code.items()}
-    places = findings.places(known, args, source, named[-1], shared_mem)
+    places = places_of(known, args, source, named[-1], shared_mem)
     accesses = _accesses(raw["counts"], code, named, places, grid)
     scale = count / raw["blocks_run"] if sample and raw["blocks_run"] else 1
     changed: dict[str, bytes] = {}
@@ -94,8 +93,9 @@ def run(
             simt_efficiency=raw["steps_of_lanes"] / (32 * raw["steps"]) if raw["steps"] else 1.0,
             blocks_run=len(sample) if sample else count,
             blocks=count,
-            findings=findings.read(raw["findings"], lines, places, grid, block, error, source.filename),
+            findings=findings.read(raw["findings"], lines, places, grid, block, error, source),
             error=error,
+            busiest={name: most for name, most in zip(named, raw["busiest"], strict=False) if most},
         ),
         args,
         changed,

@@ -49,9 +49,7 @@ def trace(
     result, left, changed = in_worker(kernel.name, run.run, *launch, **limits)
     copy_back(left, args)
     if changed:
-        function = kernel._module._function(torch.device("cpu"), kernel.name)
-        for symbol, value in changed.items():
-            function.memory[symbol][:] = value
+        kernel._module._function(torch.device("cpu"), kernel.name).put_back(changed)
     return result
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from kernels.lens.findings import Place
+from kernels.lens.places import Place
 
 _RANGE_BITS = 44
 _BEGIN = 1 << _RANGE_BITS - 1  # of a storage in its range: a multiple of 256, as where torch's allocator puts it

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -19,7 +20,7 @@ import triton
 from triton.runtime import interpreter
 
 from kernels.lens.finding import Finding
-from kernels.lens.findings import address, beyond
+from kernels.lens.places import address, beyond
 from kernels.lens.request import SECTOR_BYTES
 from kernels.lens.result import Access
 from kernels.lens.triton_memory import Memory, Region
@@ -57,6 +58,7 @@ class Recorder:
         self._filename = filename
         self._memory = memory
         self._counts: dict[tuple, _Count] = {}
+        self._requests: Counter[tuple] = Counter()  # of arrays, by programs
 
     def accesses(self) -> tuple[Access, ...]:
         return tuple(
@@ -78,6 +80,13 @@ class Recorder:
             )
             for (line, kind, width, names), count in sorted(self._counts.items(), key=lambda one: one[0])
         )
+
+    def busiest(self) -> dict[str, int]:
+        """Of each array, the requests of the program that made the most."""
+        found: dict[str, int] = {}
+        for (name, _), requests in self._requests.items():
+            found[name] = max(requests, found.get(name, 0))
+        return found
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -158,6 +167,7 @@ class Recorder:
         count = self._counts.setdefault((line, kind, size, tuple(names)), _Count())
         lanes = int(asked.sum())
         count.requests += 1
+        self._requests.update((name, interpreter.interpreter_builder.grid_idx) for name in names)
         count.lanes += lanes
         count.masked += asked.size - lanes
         count.sectors += sectors

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+import triton
 from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 
@@ -44,7 +46,7 @@ def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[
     recorder = Recorder(about.filename, memory)
     error = None
     try:
-        with recorder.watching():
+        with recorder.watching(), _plain_constants(kernel):
             _launch(kernel, grid=grid, warmup=False, **memory.args)
     except InterpreterError as raised:
         error = _told(raised, about.filename)
@@ -65,6 +67,7 @@ def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[
         findings=tuple(sorted(recorder.findings.values(), key=lambda one: one.lines)),
         error=error,
         constants=_constants(kernel, bound, options),
+        busiest=recorder.busiest(),
     )
 
 
@@ -92,6 +95,21 @@ def _constants(kernel: Kernel, bound: Mapping[str, Any], options: Mapping[str, A
     plain = (bool, int, float, str, type(None))
     values = {name: getattr(value, "value", value) for name, value in found.items()}  # of a tl.constexpr
     return {name: value if isinstance(value, plain) else str(value) for name, value in values.items()}
+
+
+@contextlib.contextmanager
+def _plain_constants(kernel: Kernel) -> Iterator[None]:
+    """The constants of a kernel's module as their values, as those among its arguments are in the interpreter.
+
+    There, what a `tl.constexpr` on the left is multiplied by or added to becomes one, and nothing takes that.
+    """
+    names = kernel.fn.__globals__
+    constants = {name: one for name, one in names.items() if isinstance(one, triton.language.constexpr)}
+    names.update({name: one.value for name, one in constants.items()})
+    try:
+        yield
+    finally:
+        names.update(constants)
 
 
 def _told(error: InterpreterError, filename: str) -> str:

@@ -22,7 +22,7 @@ def device(request):
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=_NO_GPU)])
 def compiling_device(request):
-    """For what fails before anything runs, in whatever order: a compiler's error is not cached."""
+    """For what comes to the same in whatever order: a compiler's error, which is not cached, an endless loop."""
     return request.param
 
 

@@ -1,5 +1,7 @@
 """Kernels of the usual kinds, against torch."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -166,7 +168,8 @@ def test_a_kernel_runs_on_torchs_current_stream():
     if not torch.cuda.is_available():
         pytest.skip("needs a GPU: torch.cuda is not available")
     kernel, x = RawKernel("__global__ void set(int* x) { *x = 5; }", "set"), torch.zeros(1, dtype=torch.int32).cuda()
-    kernel((1,), (1,), (x,))
+    torch.cuda._sleep(1)  # each kernel is loaded by its first launch, which waits for what the GPU is doing
+    kernel((1,), (1,), (x.zero_(),))
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -176,6 +179,16 @@ def test_a_kernel_runs_on_torchs_current_stream():
     assert torch.cuda.default_stream().query()
     stream.synchronize()
     assert x.item() == 5
+
+
+def test_a_new_thread_launches_first_of_all(device):
+    kernel = RawKernel("__global__ void k(int* x) { x[threadIdx.x] = threadIdx.x; }", "k")
+    x = torch.zeros(64, dtype=torch.int32, device=device)
+    kernel((1,), (64,), (x,))  # compiles it, so that the thread has nothing to ask CUDA's runtime
+    x.zero_()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(kernel, (1,), (64,), (x,)).result()
+    assert x.tolist() == list(range(64))
 
 
 def test_every_size_of_parameter(device):

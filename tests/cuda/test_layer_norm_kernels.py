@@ -60,7 +60,7 @@ def test_rows_that_are_no_vectors_are_read_value_by_value(device, dtype, which):
 
 
 @pytest.mark.parametrize("rung", cuda_backward.BACKWARD[1:], ids=lambda rung: rung.name)
-@pytest.mark.parametrize("N", [40, 1000, 2048])
+@pytest.mark.parametrize("N", [40, 1000, pytest.param(2048, marks=pytest.mark.slow)])
 def test_sums_come_in_the_same_order_whatever_the_order_of_threads(rung, N):
     device = "cuda" if torch.cuda.is_available() else "cpu"
     x, dy = (torch.randn(600, N, device=device) for _ in range(2))
@@ -108,7 +108,7 @@ def test_the_widest_row_stays_in_registers(machine_code, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("N", [1024, 4096, 8192, 32_768])
+@pytest.mark.parametrize("N", [*(pytest.param(N, marks=pytest.mark.slow) for N in (1024, 4096)), 8192, 32_768])
 def test_the_sums_of_the_backward_stay_in_registers(machine_code, dtype, N):
     shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
     parameters = cuda_backward.queue_parameters(N // shared_by, dtype.itemsize)

@@ -37,6 +37,34 @@ def test_refused(text):
     assert shown == f"    {line} | {code.splitlines()[line - 1].rstrip()}"
 
 
+COMPUTED = {
+    "struct S { int v; __device__ S() { v = 3; } };\n__device__ S of_three;": r" \(of_three\)",
+    "__device__ int three() { return 3; }\n__device__ int n = three();\nstatic __device__ int m = n;": r" \(m, n\)",
+}
+
+
+@pytest.mark.parametrize("text", COMPUTED)
+def test_a_variable_with_a_value_to_be_computed_is_refused_by_name(text):
+    use = "*x = of_three.v;" if "of_three" in text else "*x = n + m;"
+    with pytest.raises(
+        CompileError, match=f"variable outside of functions{COMPUTED[text]} is given its value by a call"
+    ):
+        RawKernel(f"{text}\n__global__ void k(int* x) {{ {use} }}", "k")((1,), (1,), (torch.zeros(1),))
+
+
+def test_a_variable_with_a_constant_value_is_not_refused():
+    code = """
+    struct S { int v; __device__ constexpr S() : v(3) {} };
+    __device__ S s;
+    __constant__ float4 c = {1, 2, 3, 4};
+    __device__ const int many = sizeof(S) * 100;
+    extern __shared__ float dynamic[];
+    __global__ void k(int* x) { dynamic[0] = c.w; *x = s.v + many + (int)dynamic[0]; }"""
+    x = torch.zeros(1, dtype=torch.int32)
+    RawKernel(code, "k")((1,), (1,), (x,), shared_mem=64)
+    assert x.item() == 407
+
+
 def test_shared_memory_without_an_initialiser_is_not_refused():
     code = """
     template <int N> __device__ int at_least(int n = N) { return n; }

@@ -5,7 +5,7 @@ import torch
 from counted import each, floats, trace
 
 from kernels import lens
-from kernels.cuda import RawModule
+from kernels.cuda import RawKernel, RawModule
 from kernels.lens.result import TOTALS
 
 
@@ -27,6 +27,43 @@ def test_a_copy(stride, offset, sectors):
         "bytes_requested": 2 * 4 * 128,
         "bytes_moved": 32 * (4 * sectors + 16),
     }
+
+
+def test_each_request_of_an_instruction_has_its_own_addresses():
+    code = """extern "C" __global__ void k(const float* x, float* y) {
+        __shared__ float s[256];
+        for (int i = threadIdx.x; i < 256; i += 32) s[i] = i;
+        __syncthreads();
+        float v = 0;
+        for (int i = 0; i < 48; ++i)
+            if (threadIdx.x < 32 - i / 24 * 5) v += x[threadIdx.x * (i / 2 % 3) + i] + s[threadIdx.x * (i / 2 % 5) + i];
+        y[threadIdx.x] = v;
+    }"""
+    found = lens.trace(RawKernel(code, "k"), (1,), (32,), (floats(256), torch.zeros(32)))
+    sectors = wavefronts = 0
+    for i in range(48):
+        lanes = range(32 - i // 24 * 5)
+        sectors += len({(lane * (i // 2 % 3) + i) // 8 for lane in lanes})
+        words = {lane * (i // 2 % 5) + i for lane in lanes}
+        wavefronts += max(sum(word % 32 == bank for word in words) for bank in range(32))
+    (read,) = [one for one in found.accesses if one.names == ("x",)]
+    (shared,) = [one for one in found.accesses if one.names == ("s",) and one.kind == "load"]
+    assert (read.requests, read.sectors) == (48, sectors)
+    assert (shared.requests, shared.wavefronts) == (48, wavefronts)
+
+
+def test_the_same_addresses_from_other_lanes():
+    code = """extern "C" __global__ void k(double* y) {
+        __shared__ double s[8];
+        if (threadIdx.x < 8) s[threadIdx.x] = 1;
+        __syncthreads();
+        for (int first = 0; first < 24; first += 12)
+            if (threadIdx.x >= first && threadIdx.x < first + 8) y[threadIdx.x] = s[threadIdx.x - first];
+    }"""
+    found = lens.trace(RawKernel(code, "k"), (1,), (32,), (torch.zeros(32, dtype=torch.float64),))
+    (shared,) = [one for one in found.accesses if one.names == ("s",) and one.kind == "load"]
+    # Half warps take turns: lanes 0 to 7 are of one, lanes 12 to 19 of two.
+    assert (shared.requests, shared.wavefronts) == (2, 1 + 2)
 
 
 def test_a_view_keeps_its_offset_from_a_sector():

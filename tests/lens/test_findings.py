@@ -115,6 +115,71 @@ def test_writes_of_the_same_value_are_no_race():
     assert [one.kind for one in _trace(code % "threadIdx.x", "k", (2,), (64,), args).findings] == ["race"]
 
 
+_OVERRUNS = {
+    "a[threadIdx.x + 1] = 1;": ("a[32]", "one past the end of 32"),
+    "a[threadIdx.x * 1000] = 1;": ("a[31000]", "30,969 past the end of 32"),
+    "y[threadIdx.x] = a[-1 - int(threadIdx.x)];": ("a[-32]", "32 elements before its beginning"),
+    "float* p = a; p[threadIdx.x + 1] = 1;": ("a[32]", "one past the end of 32"),
+    "float* p = a; y[0] = p[-100000];": ("a[-100000]", "100,000 elements before its beginning"),
+    "atomicAdd(&a[threadIdx.x + 1], 1.0f);": ("a[32]", "one past the end of 32"),
+    "atomicAdd(&a[threadIdx.x + 100000], 1.0f);": ("a[100031]", "100,000 past the end of 32"),
+    "own[threadIdx.x + 1] = 1;": ("own[32]", "one past the end of 32"),
+    "float* p = own; p[threadIdx.x + 1] = 1;": ("own[32]", "one past the end of 32"),
+    "y[threadIdx.x] = w[threadIdx.x + 1];": ("w[32]", "one past the end of 32"),
+    "e[threadIdx.x + 1] = 1;": ("e[32]", "one past the end of 32"),
+}
+
+
+@pytest.mark.parametrize("statement", _OVERRUNS)
+def test_an_overrun_is_told_in_terms_of_its_array(statement):
+    # Beside it, no array but those of another kernel, and where dynamic shared memory is.
+    constant = "static __constant__ float w[32];" if "w[" in statement else "static __device__ float own[32];"
+    code = f"""__global__ void other(float* y) {{ __shared__ float b[32]; b[threadIdx.x] = 1; *y = b[0]; }}
+    extern "C" __global__ void k(float* y) {{
+        __shared__ float a[32];
+        extern __shared__ float d[];
+        extern __shared__ float e[];
+        {constant}
+        a[threadIdx.x] = d[threadIdx.x] = 0;
+        __syncthreads();
+        {statement}
+    }}"""
+    (found,) = _trace(code, "k", (1,), (32,), (torch.zeros(64),), 128).findings
+    address, cause = _OVERRUNS[statement]
+    assert (found.kind, found.lines, found.address) == ("out of bounds", (9,), address)
+    assert cause in found.cause
+
+
+def test_static_variables_of_functions_are_seen():
+    code = """static __device__ int total;
+    extern "C" __global__ void k(float* y) {
+        static __device__ float written[32], own[32];
+        written[threadIdx.x] = 1;
+        own[threadIdx.x] += 1;
+        if (threadIdx.x == 0) total += 1;
+        __syncthreads();
+        static __constant__ float weights[32] = {1, 2};
+        y[threadIdx.x] = weights[threadIdx.x] + own[threadIdx.x];
+    }"""
+    module, y = RawModule(code=code), torch.zeros(32)
+    for times in (1, 2):
+        found = lens.trace(module.get_function("k"), (1,), (32,), (y,))
+        assert y.tolist() == [1.0 + times, 2.0 + times, *[float(times)] * 30]
+    module.get_function("k")((1,), (32,), (y,))
+    assert y[2] == 3
+    assert not found.findings
+    assert [(one.line, one.kind, one.space, one.names) for one in found.accesses] == [
+        (4, "store", "global", ("written",)),
+        (5, "load", "global", ("own",)),
+        (5, "store", "global", ("own",)),
+        (6, "load", "global", ("total",)),
+        (6, "store", "global", ("total",)),
+        (9, "load", "constant", ("weights",)),
+        (9, "load", "global", ("own",)),
+        (9, "store", "global", ("y",)),
+    ]
+
+
 _PAST_AN_ARRAY = """extern "C" __global__ void k(float* y) {
     __shared__ float %s;
     float own[4];
@@ -226,6 +291,26 @@ def test_a_seed_replays():
     runs = [lens.trace(kernel, grid, block, bug.arguments()[2], seed=seed) for seed in (5, 5, 6)]
     assert runs[0].findings == runs[1].findings
     assert runs[0].findings[0].threads != runs[2].findings[0].threads
+
+
+def test_a_fill_of_a_known_size_is_a_write():
+    code = """extern "C" __global__ void f(float* y) {
+        __shared__ float bins[32];
+        if (threadIdx.x == 0) memset(bins, 0, sizeof bins);
+        __syncthreads();
+        y[threadIdx.x] = bins[threadIdx.x];
+    }"""
+    found = _trace(code, "f", (1,), (32,), (torch.ones(32),))
+    assert not found.findings
+    assert [(one.kind, one.bytes) for one in found.line(3)] == [("store", 128)]
+
+
+@pytest.mark.parametrize("size", [12, 32, 100, 132])
+def test_a_copy_of_a_known_size_is_seen(size):
+    code = f'extern "C" __global__ void f(float* y, const float* x) {{ memcpy(y, x, {size}); }}'
+    found = _trace(code, "f", (1,), (1,), (torch.zeros(64), torch.ones(32)))
+    assert found.totals["bytes_requested"] == 2 * size
+    assert [one.address for one in found.findings] == ["x[32]"] * (size > 128)
 
 
 @pytest.mark.parametrize("function", ["memcpy", "memmove"])

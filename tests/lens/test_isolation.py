@@ -23,6 +23,8 @@ MEMORY = (
     "for (;;) { volatile char* p = (volatile char*)malloc(1 << 20); for (int j = 0; j < 1 << 20; j += 4096) p[j] = 1; }"
 )
 
+STACKS = "a stack that does not hold what was put there|memory that is not there"
+
 # What stops the worker …
 STOPPED = {
     "an endless loop": ("for (;;) ;", worker.TimeLimit, "stopped after 1 s"),
@@ -33,6 +35,10 @@ STOPPED = {
 ERRORS = {
     "a wild pointer": ("x[(1ll << 40) + i] = 1;", "memory that is not there"),
     "a null pointer": ("*(volatile int*)0 = 1;", "memory that is not there"),
+    "a stack overwritten": (
+        "int own[4]; int* p = own; for (int j = 0; j < 256; ++j) p[j + n / 16] = -1; x[i] = own[i & 3];",
+        STACKS,
+    ),
     "a call of what is no code": ("((void (*)())16)();", "memory that is not there"),
     "recursion": ("x[i] = deep(1 << 24, x);", "a stack overflow"),
     "a large array": (STACK, "a stack overflow"),

@@ -48,6 +48,28 @@ def test_functions_put_in_place_of_their_calls():
     ]
 
 
+def test_the_share_of_the_busiest_warp():
+    kernel = RawKernel(
+        """
+        extern "C" __global__ void f(const float* x, float* y) {
+            extern __shared__ float s[];
+            float sum = 0;
+            for (int turn = 0; turn <= (blockIdx.x == 1 && threadIdx.x < 32 ? 5 : 2); ++turn) {
+                sum += x[32 * turn + threadIdx.x % 32];
+                s[threadIdx.x] = sum;
+            }
+            __syncthreads();
+            sum += s[63 - threadIdx.x];
+            atomicAdd(y, sum + x[0]);
+        }
+        """,
+        "f",
+    )
+    found = lens.trace(kernel, (3,), (64,), (floats(256), torch.zeros(1)), shared_mem=256)
+    assert not found.error, found.error
+    assert found.busiest == {"x": 7, "y": 1, "s": 7}
+
+
 def test_recursion_and_local_memory():
     x, y = floats(64), torch.zeros(1)
     found = trace("too_deep", (1,), (1,), (x, y, 20))

@@ -60,6 +60,14 @@ def test_two_dimensions():
     assert numbers(access(found, "y_ptr", "store")) == (4, 768, 256, 3072, 24 * 4, 96)
 
 
+def test_constants_on_the_left_and_the_share_of_the_busiest_program():
+    x, y = floats(3 * 16), torch.zeros(3 * 16)
+    found = trace(counted.shares_kernel, (3,), (x, y), BLOCK=16)
+    assert torch.equal(y, 3 * x.view(3, 16).cumsum(0).flatten())
+    assert found.busiest == {"x_ptr": 3, "y_ptr": 1}
+    assert isinstance(counted.OFFSET, counted.tl.constexpr)
+
+
 def test_atomics():
     x, bins = torch.arange(64, dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
     total, lock = torch.zeros(2, 1, dtype=torch.int32)

@@ -23,6 +23,16 @@ def unmasked_kernel(x_ptr, y_ptr, first, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def shares_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    """Program p loads p + 1 blocks, and stores three times their sum."""
+    program, i = tl.program_id(0), tl.arange(0, BLOCK)
+    y = tl.zeros((BLOCK,), tl.float32)
+    for turn in range(program + 1):
+        y += tl.load(x_ptr + turn * BLOCK + i)
+    tl.store(y_ptr + program * BLOCK + i, OFFSET * y)
+
+
+@triton.jit
 def transpose_kernel(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
     rows = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))[:, None]
     columns = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]

@@ -20,7 +20,8 @@ from pathlib import Path
 import torch
 
 from kernels.cuda import arguments
-from kernels.cuda.cpu import build, elf, translate
+from kernels.cuda.cpu import build, elf
+from kernels.cuda.cpu.variables import static_shared_bytes, variables_of_text
 from kernels.cuda.errors import CompileError
 from kernels.cuda.order import current_seed
 from kernels.cuda.source import Source
@@ -51,14 +52,22 @@ class Function:
     max_shared_bytes = arguments.MAX_SHARED_BYTES
 
     def __init__(
-        self, kernel: _Kernel, static_shared_bytes: int, variables: dict[str, tuple[int, int]], prints: bool
+        self,
+        symbol: str,
+        kernel: _Kernel,
+        static_shared_bytes: int,
+        variables: dict[str, tuple[int, int]],
+        constants: frozenset[str],
+        prints: bool,
     ) -> None:
+        self.symbol = symbol  # its mangled name
         self._kernel = kernel
         self.sizes = tuple(kernel.sizes[: kernel.parameters])
         # One after another, as entry.h takes them.
         self.offsets = tuple(itertools.accumulate(self.sizes, initial=0))[:-1]
         self.static_shared_bytes = static_shared_bytes
         self._variables = variables  # address and bytes by mangled name
+        self._constants = constants  # those of them that the processor lets nobody write to
         self._prints = prints
 
     def variable(self, name: str) -> torch.Tensor | None:
@@ -71,8 +80,19 @@ class Function:
 
     @property
     def memory(self) -> dict[str, ctypes.Array]:
-        """The bytes of all variables of the kernel's text by their mangled names, which it shares."""
-        return {name: (ctypes.c_uint8 * size).from_address(at) for name, (at, size) in self._variables.items()}
+        """The bytes of all variables of the kernel's text that can change by their mangled names, which it shares."""
+        return {
+            name: (ctypes.c_uint8 * size).from_address(at)
+            for name, (at, size) in self._variables.items()
+            if name not in self._constants
+        }
+
+    def put_back(self, values: dict[str, bytes]) -> None:
+        """What `memory` had, here or in another library of the text, whose compiler may have left out other variables."""
+        memory = self.memory
+        for name, value in values.items():
+            if name in memory and len(memory[name]) == len(value):
+                memory[name][:] = value
 
     def launch(
         self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
@@ -116,10 +136,18 @@ def functions(source: Source, path: Path, open_library: Callable[[Path, bool], c
     """The kernels of a library compiled from a source. Private to `open_library`: the library has variables."""
     _launcher()
     symbols = elf.symbols(path)
-    objects = [
-        one for one in symbols if one.kind == elf.OBJECT and one.size and not one.name.startswith(_NOT_VARIABLES)
-    ]
-    library = open_library(path, bool(objects))
+    objects = variables_of_text(symbols)
+    # What C++ would run when it is loaded, which is here and now.
+    if any(one.name.startswith("_GLOBAL__sub_I") for one in symbols):
+        outside = (one.name for one in objects if not one.name.startswith("_ZZ"))
+        names = ", ".join(sorted(re.sub(r"^_ZL\d+", "", name) for name in outside))
+        raise CompileError(
+            f"{source.filename} does not compile: a variable outside of functions{f' ({names})' if names else ''} is given its "
+            "value by a call or a constructor, and on a GPU nothing runs before the kernel: give it a constant, or write it "
+            "in a kernel"
+        )
+    constants = frozenset(one.name for one in objects if not one.writable)
+    library = open_library(path, len(objects) > len(constants))
     kernels = [_Kernel.in_dll(library, f"kernels_entry_{number}") for number in range(len(source.names))]
     functions = {one.address: one for one in symbols if one.kind == elf.FUNCTION}
     base = ctypes.addressof(kernels[0]) - next(one.address for one in symbols if one.name == "kernels_entry_0")
@@ -132,13 +160,16 @@ def functions(source: Source, path: Path, open_library: Callable[[Path, bool], c
     variables = {one.name: (base + one.address, one.size) for one in objects}
     names = [one.name for one in found]
     return {
-        name: Function(kernel, _static_shared_bytes(source, name, function.name, names, symbols), variables, prints)
+        name: Function(
+            function.name,
+            kernel,
+            static_shared_bytes(source, name, function.name, names, symbols),
+            variables,
+            constants,
+            prints,
+        )
         for name, kernel, function in zip(source.names, kernels, found, strict=True)
     }
-
-
-# Objects of a library that are the headers' and the compiler's.
-_NOT_VARIABLES = ("kernels_entry_", "_ZN7kernels", "_ZNK7kernels", "_ZZ", "_ZT", "_ZGV", "__")
 
 
 def _open(path: Path, private: bool) -> ctypes.CDLL:
@@ -150,40 +181,6 @@ def _open(path: Path, private: bool) -> ctypes.CDLL:
         copy.write(path.read_bytes())
         copy.flush()
         return ctypes.CDLL(copy.name)
-
-
-def _static_shared_bytes(
-    source: Source, name: str, kernel: str, kernels: Sequence[str], symbols: Sequence[elf.Symbol]
-) -> int:
-    """Bytes of static shared memory of a kernel: its own variables and those of the text that belong to no kernel."""
-    others = tuple(_local_prefix(other) for other in kernels if other != kernel)
-    total = sum(one.size for one in shared_variables(source, symbols) if not one.name.startswith(others))
-    if total > arguments.SHARED_BYTES:
-        raise CompileError(
-            f"{source.filename}: {name} has {total:,} bytes of static shared memory, more than the "
-            f"{arguments.SHARED_BYTES:,} that a block may have: use dynamic shared memory (extern __shared__) for more"
-        )
-    return total
-
-
-def shared_variables(source: Source, symbols: Sequence[elf.Symbol]) -> list[elf.Symbol]:
-    """The static shared variables of a source among the symbols of its library, at their addresses in a thread's memory."""
-    # Besides shared memory: what the headers need, and where dynamic shared memory is.
-    ours = ("_ZGV", "_ZTH", "_ZN7kernels", "__tls_guard")
-    dynamic = "|".join(f"{len(one)}{one}" for one in translate.dynamic_shared_names(source)) or "(?!)"
-    return [
-        one
-        for one in symbols
-        if one.kind == elf.THREAD_LOCAL
-        and not one.name.startswith(ours)
-        # A pointer: another kernel may have a static variable of that name.
-        and not (one.size == 8 and re.search(rf"(?:{dynamic})E?(?:_\d+)?$", one.name))
-    ]
-
-
-def _local_prefix(function: str) -> str:
-    """How the mangled names of a function's static variables begin."""
-    return f"_ZZ{function[2:]}E" if function.startswith("_Z") else f"_ZZ{len(function)}{function}E"
 
 
 @functools.cache

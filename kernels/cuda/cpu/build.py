@@ -19,6 +19,7 @@ from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
 
 _HERE = Path(__file__).parent
+Rewrite = Callable[[str], str]
 _COMMON = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pipe")
 # nvcc assumes neither strict aliasing nor the absence of signed overflow, and sets no errno. An endless loop stays one:
 # clang else drops it, and what follows runs. No contraction and no -march: the same results on every machine of an
@@ -54,13 +55,13 @@ def kernel_library(source: Source) -> Path:
 
 
 def instrumented_library(
-    source: Source, options: Sequence[str], called: Path, rewrite: Callable[[str], str] | None = None
+    source: Source, options: Sequence[str], called: Path, rewrites: Sequence[Rewrite] = ()
 ) -> Path:
     """As `kernel_library`, with instrumentation by more options of the compiler. `called`: the library that it calls.
-    rewrite: what becomes of clang's intermediate code before it is optimised and instrumented."""
+    rewrites: what becomes of clang's intermediate code before it is optimised and instrumented, and after that."""
     # Named, since -fsanitize would add a sanitizer's.
     libraries = ["-x", "none", str(called), "-nodefaultlibs", "-lstdc++", "-lm", "-lc"]
-    return _kernels(source, "instrumented", options, libraries, rewrite)
+    return _kernels(source, "instrumented", options, libraries, rewrites)
 
 
 def _kernels(
@@ -68,7 +69,7 @@ def _kernels(
     kind: str,
     more: Sequence[str],
     libraries: Sequence[str] = (),
-    rewrite: Callable[[str], str] | None = None,
+    rewrites: Sequence[Rewrite] = (),
 ) -> Path:
     options = [*_options(source), *_KERNEL, *more]
     if is_clang():
@@ -76,7 +77,7 @@ def _kernels(
     else:
         options += ["-fno-gnu-unique", "-fno-diagnostics-show-caret", "-ftrack-macro-expansion=0"]
     arguments = ["-x", "c++", *options, "-", *libraries]
-    result = _library(kind, arguments, translate(source), _included_by(source), rewrite)
+    result = _library(kind, arguments, translate(source), _included_by(source), rewrites)
     if isinstance(result, Path):
         return result
     raise CompileError(_explain(source, result))
@@ -126,7 +127,7 @@ def cache_folder() -> Path:
 
 
 def _library(
-    kind: str, arguments: list[str], text: str, included: bytes, rewrite: Callable[[str], str] | None = None
+    kind: str, arguments: list[str], text: str, included: bytes, rewrites: Sequence[Rewrite] = ()
 ) -> Path | str:
     """Compiles to a library named by the content of all that goes into it; the compiler's output if that fails."""
     command = compiler()
@@ -139,7 +140,7 @@ def _library(
                 "\n".join((platform.machine(), *command, _compiler_version(command), *arguments)).encode(),
                 _contents(_HERE / "include"),
                 included,
-                Path(rewrite.__code__.co_filename).read_bytes() if rewrite else b"",
+                *(Path(rewrite.__code__.co_filename).read_bytes() for rewrite in rewrites),
                 text.encode(),
             )
         )
@@ -153,14 +154,16 @@ def _library(
     handle, temporary = tempfile.mkstemp(suffix=".so", prefix="building-", dir=folder)
     os.close(handle)
     try:
-        if rewrite:
-            # Everything before the input file, but the linker's options, is the front end's.
-            front = [*arguments[: arguments.index("-")], "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"]
-            done = _run([*command, *front, "-o-", "-"], text)
+        unoptimised = ["-Xclang", "-disable-llvm-passes"]
+        for rewrite, passes in zip(rewrites, (unoptimised, []), strict=bool(rewrites)):
+            # Everything before the input file, but the linker's options, is the compiler's.
+            front = arguments[: arguments.index("-")]
+            done = _run([*command, *front, *passes, "-S", "-emit-llvm", "-o-", "-"], text)
+            if done.returncode:
+                return done.stderr
             text = rewrite(done.stdout)
             arguments = ["ir" if one == "c++" else one for one in arguments]
-        if not rewrite or not done.returncode:
-            done = _run([*command, *arguments, "-o", temporary], text)
+        done = _run([*command, *(unoptimised if rewrites else []), *arguments, "-o", temporary], text)
         if done.returncode:
             return done.stderr
         os.replace(temporary, library)

@@ -9,16 +9,21 @@ from typing import NamedTuple
 OBJECT, FUNCTION, THREAD_LOCAL = 1, 2, 6  # kinds of symbols
 _SYMBOL_TABLE = 2  # a kind of section
 _HIDDEN = 2  # a visibility
+_WRITABLE = 1  # a flag of a section
 
 
 class Symbol(NamedTuple):
-    """A symbol: its mangled name, kind, address from the library's base, and size in bytes."""
+    """A symbol: its mangled name, kind, address from the library's base, size in bytes, and whether it may be written to.
+
+    A thread-local one's address is from the beginning of a thread's memory.
+    """
 
     name: str
     kind: int
     hidden: bool
     address: int
     size: int
+    writable: bool
 
 
 def symbols(library: Path) -> list[Symbol]:
@@ -37,7 +42,9 @@ def symbols(library: Path) -> list[Symbol]:
             if section:
                 text = data[names + name : data.index(b"\0", names + name)].decode()
                 # The linker makes hidden symbols local.
-                found.append(Symbol(text, info & 15, other & 3 == _HIDDEN or info >> 4 == 0, address, length))
+                hidden = other & 3 == _HIDDEN or info >> 4 == 0
+                writable = section < count and bool(sections[section][2] & _WRITABLE)
+                found.append(Symbol(text, info & 15, hidden, address, length, writable))
     return found
 
 

@@ -42,6 +42,7 @@ _TOKENS = re.compile(
       |(?P<valued>(?:\bstatic[ \t]+)?\b__shared__\b(?:/\*.*?\*/|[=<>!]=|[^;{{}}=/\n]|/(?![*/]))*?(?:{_VALUE}))
       |(?P<aligned>(?:\bstatic\s+)?\b__shared__\s+(?P<alignas>alignas\s*\((?:[^()]|\([^()]*\))*\)))
       |(?P<shared>\bstatic\s+__shared__\b)
+      |(?P<kept>\b(?:static\s+__device__|__device__\s+static)\b(?=[^;={{}}()\[]*[;={{\[]))
       |(?P<kernel>\bstatic\s+__global__\b|\b__global__\s+static\b)
       |(?P<noinline>(?<!\()\b__noinline__\b)
       |(?P<unroll>\#[ \t]*pragma[ \t]+unroll\b[ \t]*(?P<factor>\(?[ \t]*\d+[ \t]*\)?)?(?=[ \t]*(?:$|//|/\*)))
@@ -73,6 +74,8 @@ def _rewrite(match: re.Match[str]) -> str:
         return f"{match['alignas']} __shared__{lines}"
     if kind == "shared":
         return "__shared__" + lines
+    if kind == "kept":  # a variable, not a function
+        return f"{text} KERNELS_KEPT"
     if kind == "kernel":
         return "__global__" + lines
     if kind == "noinline":

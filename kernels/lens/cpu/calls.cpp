@@ -19,53 +19,53 @@ static auto passed_on(Call call) {
 #define CALLER __builtin_return_address(0)
 
 static uint32_t barrier(Barrier kind, uint32_t value, const Site& site) {
-    recorder.append(Kind::barrier_arrived, 0, 0, CALLER, uint32_t(kind));
+    recorder.append(Kind::barrier_arrived, 0, CALLER, uint32_t(kind));
     const uint32_t result = passed_on([&] { return recorder.original->barrier(kind, value, site); });
-    recorder.append(Kind::barrier_passed, 0, 0, CALLER, uint32_t(kind));
+    recorder.append(Kind::barrier_passed, 0, CALLER, uint32_t(kind));
     return result;
 }
 
 static uint64_t collective(const Lane& lane) {
-    recorder.append(Kind::warp_arrived, lane.mask, 0, CALLER, uint32_t(lane.kind));
+    recorder.append(Kind::warp_arrived, lane.mask, CALLER, uint32_t(lane.kind));
     const uint64_t result = passed_on([&] { return recorder.original->collective(lane); });
-    recorder.append(Kind::warp_passed, lane.mask, 0, CALLER, uint32_t(lane.kind));
+    recorder.append(Kind::warp_passed, lane.mask, CALLER, uint32_t(lane.kind));
     return result;
 }
 
 static void tile(uint32_t first, uint32_t count, const Site& site) {
-    recorder.append(Kind::tile_arrived, first, 0, CALLER, count);
+    recorder.append(Kind::tile_arrived, first, CALLER, count);
     passed_on([&] { recorder.original->tile(first, count, site); });
-    recorder.append(Kind::tile_passed, first, 0, CALLER, count);
+    recorder.append(Kind::tile_passed, first, CALLER, count);
 }
 
 static void poll(const Site& site) {
     passed_on([&] { recorder.original->poll(site); });
-    recorder.append(Kind::polled, 0, 0, CALLER);
+    recorder.append(Kind::polled, 0, CALLER);
 }
 
 static void wait_until(bool (*ready)(const void*), const void* state, const char* name, Site site) {
     passed_on([&] { recorder.original->services->wait_until(ready, state, name, site); });
-    recorder.append(Kind::condition_passed, 0, 0, CALLER);
+    recorder.append(Kind::condition_passed, 0, CALLER);
 }
 
 static void copy(void* to, const void* from, uint32_t bytes, uint32_t zeros) {
     const bool whole = bytes == 4 || bytes == 8 || bytes == 16;
     const uint32_t part = whole ? bytes : bytes % 4 ? 1 : 4;
     for (uint32_t at = 0; at < bytes; at += part) {
-        recorder.append(Kind::copy_from, reinterpret_cast<uint64_t>(from) + at, part, CALLER);
-        recorder.append(Kind::copy_to, reinterpret_cast<uint64_t>(to) + at, part, CALLER, whole ? zeros : 0);
+        recorder.append_access(Kind::copy_from, reinterpret_cast<uint64_t>(from) + at, part, CALLER);
+        recorder.append_access(Kind::copy_to, reinterpret_cast<uint64_t>(to) + at, part, CALLER);
     }
     recorder.original->services->copy(to, from, bytes, zeros);
 }
 
 static void commit(const void* owner) {
-    recorder.append(Kind::copies_committed, reinterpret_cast<uint64_t>(owner), 0, CALLER);
+    recorder.append(Kind::copies_committed, reinterpret_cast<uint64_t>(owner), CALLER);
     recorder.original->services->commit(owner);
 }
 
 static void land(const void* owner, uint32_t keep) {
     recorder.original->services->land(owner, keep);
-    recorder.append(Kind::copies_waited, reinterpret_cast<uint64_t>(owner), 0, CALLER, keep);
+    recorder.append(Kind::copies_waited, reinterpret_cast<uint64_t>(owner), CALLER, keep);
 }
 
 static void fail(const char* what, Site site) {

@@ -9,7 +9,8 @@ namespace kernels {
 namespace lens {
 
 void Counters::block_begins(const BlockInfo& block) {
-    blocks.push_back({block.number, {}});
+    busiest.resize(launch.regions.size() + 1);  // and dynamic shared memory
+    blocks.push_back({block.number, {}, std::vector<uint64_t>(busiest.size() * Samples::warps_of_block)});
     if (!spare.empty()) blocks.back().streams = std::move(spare.back()), spare.pop_back();
     blocks.back().streams.resize(launch.threads);
 }
@@ -23,7 +24,7 @@ void Counters::ran(const BlockInfo& block, uint32_t thread, const Event* first, 
     Under& under = under_way(block);
     under.streams[thread].append(first, last);
     if (thread == 0)
-        for (const Event* event = first; event != last; ++event) barriers += event->kind == Kind::barrier_arrived;
+        for (const Event* event = first; event != last; ++event) barriers += event->kind() == Kind::barrier_arrived;
     // While it is in the processor's caches.
     const bool last_lane = thread % warp_size == warp_size - 1;
     if (last_lane && under.streams[thread].length() >= some_events)
@@ -34,6 +35,10 @@ void Counters::block_ends(const BlockInfo& block) {
     Under& under = under_way(block);
     for (uint32_t warp = 0; warp * warp_size < launch.threads; ++warp) replay_warp(under, warp, ~0u);
     ++blocks_run;
+    for (size_t i = 0; i < under.requests.size(); ++i) {
+        uint64_t& most = busiest[i / Samples::warps_of_block];
+        most = std::max(most, under.requests[i]);
+    }
     spare.push_back(std::move(under.streams));
     std::swap(under, blocks.back());
     blocks.pop_back();
@@ -50,6 +55,7 @@ bool Counters::full(const BlockInfo& block, uint32_t thread) {
 void Counters::replay_warp(Under& under, uint32_t warp, uint32_t finished) {
     const uint32_t first = warp * warp_size;
     replayed = under.number * Samples::warps_of_block + warp;
+    requests = &under.requests[warp];
     replay(&under.streams[first], std::min(warp_size, launch.threads - first), finished, *this);
 }
 
@@ -63,50 +69,44 @@ static uint64_t bit(const Region& region) { return uint64_t(1) << std::min(regio
 // A request is to one space; an instruction whose lanes name several makes as many requests.
 void Counters::access(const Request& request) {
     branch(request.lanes);
-    if (request.pc >= last_region.size()) last_region.resize(request.pc + 1);
-    const Region*& last = last_region[request.pc];
-    auto region_of = [&](uint64_t address) {
-        if (last && address - last->zone_begin < last->zone_end - last->zone_begin) return last;
-        const Region* region = launch.region(address);
-        return region ? last = region : region;
-    };
-    const Region* region = region_of(request.address[0]);
-    uint32_t same = 1;
-    while (same < request.lanes && region_of(request.address[same]) == region) ++same;
-    if (same == request.lanes) {
-        if (region) count(request, region->space, bit(*region));
-        return;
+    if (request.one_region) {
+        if (request.region == Event::no_region) return;
+        const Region& region = *launch.numbered[request.region];
+        return count(request, region, bit(region));
     }
     for (Space space : {Space::global, Space::shared, Space::constant}) {
         Request part = request;
         part.lanes = 0;
         uint64_t regions = 0;
+        const Region* first = nullptr;
         for (uint32_t i = 0; i < request.lanes; ++i) {
-            const Region* its = region_of(request.address[i]);
+            const Region* its = launch.region(request.address[i]);
             if (!its || its->space != space) continue;
+            if (!first) first = its;
             regions |= bit(*its);
             part.lane[part.lanes] = request.lane[i];
             part.address[part.lanes++] = request.address[i];
         }
-        if (part.lanes) count(part, space, regions);
+        if (first) count(part, *first, regions);
     }
 }
 
-void Counters::count(const Request& request, Space space, uint64_t regions) {
+void Counters::count(const Request& request, const Region& first, uint64_t regions) {
+    const Space space = first.space;
+    ++requests[first.number * Samples::warps_of_block];
     Count& count = count_of(request, space);
-    const uint64_t distinct = distinct_bytes(request);
+    if (!count.shape.is_of(request)) count.shape.take(request);
     count.regions |= regions;
     ++count.requests;
     count.lanes += request.lanes;
     count.bytes += uint64_t(request.lanes) * request.size;
-    if (count.samples.wants(replayed))
-        if (const Region* region = launch.region(request.address[0])) count.samples.add(replayed, request, *region);
+    if (count.samples.wants(replayed)) count.samples.add(replayed, request, first);
     if (space == Space::global) {
-        count.sectors += request.kind == Kind::atomic ? atomic_sectors(request) : sectors(request);
-        count.fewest_sectors += (distinct + 31) / 32;
+        count.sectors += count.shape.units(request, space);
+        count.fewest_sectors += (count.shape.distinct + 31) / 32;
     } else if (space == Space::shared) {
-        count.wavefronts += wavefronts(request);
-        count.fewest_wavefronts += (distinct + 127) / 128;
+        count.wavefronts += count.shape.units(request, space);
+        count.fewest_wavefronts += (count.shape.distinct + 127) / 128;
     }
 }
 
@@ -116,7 +116,7 @@ Count& Counters::count_of(const Request& request, Space space) {
         Count& count = counts[at - 1];
         if (count.space == space && count.kind == request.kind && count.size == request.size) return count;
     }
-    counts.push_back({request.pc, request.kind, space, uint8_t(request.size), 0, 0, 0, 0, 0, 0, 0, 0, place[request.pc], {}});
+    counts.push_back({request.pc, request.kind, space, uint8_t(request.size), 0, 0, 0, 0, 0, 0, 0, 0, place[request.pc], {}, {}});
     place[request.pc] = uint32_t(counts.size());
     return counts.back();
 }
@@ -138,6 +138,8 @@ std::string Counters::result() {
     };
     std::sort(counts.begin(), counts.end(), [](const Count& a, const Count& b) { return a.pc < b.pc; });
     for (const Count& count : counts) add(count);
+    text += "], \"busiest\": [";
+    for (uint64_t most : busiest) text += (text.back() == '[' ? "" : ", ") + std::to_string(most);
     return text + "], \"barriers\": " + std::to_string(barriers) + ", \"blocks_run\": " + std::to_string(blocks_run) +
            ", \"steps\": " + std::to_string(steps) + ", \"steps_of_lanes\": " + std::to_string(steps_of_lanes);
 }

@@ -3,6 +3,7 @@
 #include "events.h"
 #include "replay.h"
 #include "samples.h"
+#include "shape.h"
 
 namespace kernels {
 namespace lens {
@@ -19,15 +20,17 @@ struct Count {
     uint64_t wavefronts, fewest_wavefronts;  // of shared memory
     uint32_t other;                          // another count of the same instruction, plus 1
     Samples samples;
+    Shape shape;  // of the last request
 };
 
-class Counters : public Consumer, Steps {
+class Counters : Steps {
    public:
     explicit Counters(const LaunchInfo& launch) : launch(launch) {}
-    void block_begins(const BlockInfo&) override;
-    void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last) override;
-    void block_ends(const BlockInfo&) override;
-    std::string result() override;
+    void block_begins(const BlockInfo&);
+    // The next events of a thread, in order. They stay where they are only during the call.
+    void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last);
+    void block_ends(const BlockInfo&);
+    std::string result();  // members of the result's JSON object: `"counts": [ … ]` and others
 
     // Whether a thread's events are so many that it has to wait until some have been replayed.
     bool full(const BlockInfo&, uint32_t thread);
@@ -36,12 +39,13 @@ class Counters : public Consumer, Steps {
     static constexpr size_t some_events = 64, most_events = 2048;
     void branch(uint32_t lanes) override;
     void access(const Request&) override;
-    void count(const Request&, Space, uint64_t regions);
+    void count(const Request&, const Region& first, uint64_t regions);
     Count& count_of(const Request&, Space);
 
     struct Under {
         uint64_t number;
         std::vector<Stream> streams;  // one a thread
+        std::vector<uint64_t> requests;  // of each region, of each warp
     };
     Under& under_way(const BlockInfo&);
     void replay_warp(Under&, uint32_t warp, uint32_t finished);
@@ -49,12 +53,13 @@ class Counters : public Consumer, Steps {
     const LaunchInfo& launch;
     std::vector<uint32_t> place;  // of a pc's count among `counts`, plus 1
     std::vector<Count> counts;
-    std::vector<const Region*> last_region;  // that the instruction at a pc was seen in
     std::vector<Under> blocks;  // more than one only when they wait for each other
     std::vector<std::vector<Stream>> spare;
     uint64_t barriers = 0, blocks_run = 0;  // a barrier counts once a block
     uint64_t steps = 0, steps_of_lanes = 0;
     uint64_t replayed = 0;  // the warp that is being replayed, counted through all blocks
+    uint64_t* requests = nullptr;   // its requests to the first region
+    std::vector<uint64_t> busiest;  // of each region: the requests of the warp that made the most
 };
 
 }  // namespace lens

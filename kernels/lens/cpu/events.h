@@ -1,7 +1,7 @@
-// What an instrumented run shows: for each thread of a block a stream of events, and who wants to see them.
+// What an instrumented run shows: for each thread of a block a stream of events.
 //
-// The run is on one OS thread. A thread runs until it must wait; the events of such a stretch reach every consumer in the
-// order in which stretches ran, before another thread goes on. So what consumers see, one after another, is what happened.
+// The run is on one OS thread. A thread runs until it must wait; the events of such a stretch are handed on in the order in
+// which stretches ran, before another thread goes on. So what is seen, one after another, is what happened.
 #pragma once
 #include <stdint.h>
 
@@ -14,13 +14,13 @@ namespace lens {
 enum class Kind : uint8_t {
     // Accesses: `address` and `size` (1, 2, 4, 8 or 16 bytes; larger ones come in pieces with the same pc).
     // They are seen just before they happen.
-    read,          // `extra`: of the bits below
+    read,          // `how`: of the bits below
     write,
-    atomic,        // reads and writes; `extra` is the memory order, as in __ATOMIC_RELAXED
-    atomic_read,   // a load or a store of cuda::atomic or the like; `extra` is the memory order
+    atomic,        // reads and writes; `how` is the memory order, as in __ATOMIC_RELAXED
+    atomic_read,   // a load or a store of cuda::atomic or the like; `how` is the memory order
     atomic_write,
     copy_from,     // an asynchronous copy was issued: 4, 8 or 16 bytes are read here …
-    copy_to,       // … and will be written there, once waited for; follows its copy_from. `extra`: bytes that become zero
+    copy_to,       // … and will be written there, once waited for; follows its copy_from
 
     branch,        // a basic block begins
 
@@ -38,22 +38,40 @@ enum class Kind : uint8_t {
     condition_passed,  // a wait for other threads of the block: cuda::barrier, cuda::pipeline
     polled,            // the thread lets others go first: a loop that waits for memory to change
 
-    // Of an array of known size: `address` is the index, `extra` the length, 0 if unknown (seen before the access).
+    // Of an array of known size. It is in findings only, and no event.
     index_out_of_bounds,
 };
 
 enum class Scope : uint16_t { block, device };
 
 // Of plain reads and writes. Code that may be misaligned says so by its type, and is compiled into smaller accesses.
-constexpr uint16_t may_be_misaligned = 1, is_volatile = 2;
+constexpr uint8_t may_be_misaligned = 1, is_volatile = 2;
 
-struct Event {
-    uint64_t address;
-    uint32_t pc;  // return address of the instrumentation's call, from the library's base
-    Kind kind;
-    uint8_t size;
-    uint16_t extra;
-    bool same_step(const Event& other) const { return pc == other.pc && kind == other.kind && size == other.size; }
+// Two words rather than fields: to read whole what has just been written in parts costs as much as the rest of an event.
+class Event {
+   public:
+    uint64_t address = 0;
+
+    Event() = default;
+    // pc: return address of the instrumentation's call, from the library's base.
+    // extra: of an access, the number of the region whose zone it is in, or `no_region`.
+    Event(uint64_t address, uint32_t pc, Kind kind, uint32_t size, uint32_t how, uint16_t extra)
+        : address(address), what(pc | (uint64_t(kind) | size << 8 | how << 13) << 32 | uint64_t(extra) << 48) {}
+    uint32_t pc() const { return uint32_t(what); }
+    Kind kind() const { return Kind(what >> 32); }
+    uint32_t size() const { return what >> 40 & 31; }
+    uint32_t how() const { return what >> 45 & 7; }
+    uint16_t extra() const { return uint16_t(what >> 48); }
+
+    // Bits in which they differ, and those that tell a step of a warp from another: pc, kind and size.
+    uint64_t operator^(const Event& other) const { return what ^ other.what; }
+    static constexpr uint64_t of_step = 0x1fffffffffff;
+    bool same_step(const Event& other) const { return !((*this ^ other) & of_step); }
+
+    static constexpr uint16_t no_region = 0xffff;
+
+   private:
+    uint64_t what = 0;
 };
 static_assert(sizeof(Event) == 16, "");
 
@@ -80,25 +98,25 @@ struct LaunchInfo {
     uint32_t dynamic_shared_bytes;
     std::vector<Region> regions;    // sorted by address; but for the following
     Region dynamic_shared;          // of the block that runs
+    std::vector<const Region*> numbered;           // of them all; they stay where they are
     const Region* region(uint64_t address) const;  // whose zone the address is in, or nullptr
+    const Region* region(const Event& access) const {
+        return access.extra() == Event::no_region ? nullptr : numbered[access.extra()];
+    }
+
+    // What a compiler keeps between variables, such as where dynamic shared memory is. It accesses that by `size` bytes, and
+    // only others do by fewer or more: they overrun `region`.
+    struct Kept {
+        Region region;
+        uint32_t size;
+    };
+    std::vector<Kept> kept;
+    const Region* overrun(uint64_t address, uint32_t size) const;  // by an access of what is kept, or nullptr
 };
 
 // A block that runs. Several are under way at once only when they wait for each other.
 struct BlockInfo {
     uint64_t number;  // x fastest
-};
-
-class Consumer {
-   public:
-    virtual ~Consumer() {}
-    virtual void block_begins(const BlockInfo&) {}
-    // The next events of a thread, in order. They stay where they are only during the call.
-    virtual void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last) = 0;
-    virtual void block_ends(const BlockInfo&) {}
-    // The launch stops at this event of this thread, which would crash: an address that is not mapped or not aligned.
-    virtual void faulted(const BlockInfo&, uint32_t /*thread*/, const Event&) {}
-    // The last call. Members of the result's JSON object: `"findings": [ … ]`.
-    virtual std::string result() { return ""; }
 };
 
 }  // namespace lens

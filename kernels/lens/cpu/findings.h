@@ -28,10 +28,9 @@ struct Finding {
     uint32_t length = 0;
 };
 
-class Findings : public Consumer {
+class Findings {
    public:
-    void ran(const BlockInfo&, uint32_t, const Event*, const Event*) override {}
-    std::string result() override;
+    std::string result();  // members of the result's JSON object: `"findings": [ … ]`
     void add(Wrong, const Finding&);
     // A plain read before an atomic of the same thread there, such as the guess of a loop of atomicCAS: it may be out of
     // date, and is no race with the atomics of others.

@@ -8,15 +8,20 @@
 #define PROBE extern "C" __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
 
+// The built-in variables of the library that is traced.
+namespace kernels {
+__attribute__((visibility("default"))) Thread self = {};
+}
+
 using kernels::lens::Kind;
 using kernels::lens::recorder;
 using kernels::lens::Scope;
 
-#define ACCESS(NAME, KIND, SIZE, EXTRA) \
-    PROBE void __tsan_##NAME##SIZE(void* address) { recorder.record(Kind::KIND, address, SIZE, CALLER, EXTRA); }
-#define ACCESSES(NAME, KIND, EXTRA)                                                                  \
-    ACCESS(NAME, KIND, 1, EXTRA) ACCESS(NAME, KIND, 2, EXTRA) ACCESS(NAME, KIND, 4, EXTRA)           \
-    ACCESS(NAME, KIND, 8, EXTRA) ACCESS(NAME, KIND, 16, EXTRA)
+#define ACCESS(NAME, KIND, SIZE, HOW) \
+    PROBE void __tsan_##NAME##SIZE(void* address) { recorder.record(Kind::KIND, address, SIZE, CALLER, HOW); }
+#define ACCESSES(NAME, KIND, HOW)                                                                \
+    ACCESS(NAME, KIND, 1, HOW) ACCESS(NAME, KIND, 2, HOW) ACCESS(NAME, KIND, 4, HOW)             \
+    ACCESS(NAME, KIND, 8, HOW) ACCESS(NAME, KIND, 16, HOW)
 ACCESSES(read, read, 0)
 ACCESSES(write, write, 0)
 ACCESSES(unaligned_read, read, kernels::lens::may_be_misaligned)
@@ -27,10 +32,10 @@ ACCESSES(unaligned_volatile_read, read, kernels::lens::is_volatile | kernels::le
 ACCESSES(unaligned_volatile_write, write, kernels::lens::is_volatile | kernels::lens::may_be_misaligned)
 
 // A structure whose alignment is less than its size: a GPU accesses it by parts of its alignment. That is not told, so it
-// is taken from where the structure lies: 4 bytes at most. `whole`: it may be a vector of 16 bytes.
+// is taken from where the structure lies: 4 bytes at most. `whole`: it may be a vector of 8 or 16 bytes.
 static void record_range(Kind kind, char* address, size_t bytes, const void* caller, bool whole = false) {
-    if (recorder.self->starting) return;
-    size_t part = whole && bytes == 16 && reinterpret_cast<size_t>(address) % 16 == 0 ? 16 : 1;
+    if (recorder.self->starting || recorder.on_stack(address)) return;
+    size_t part = whole && (bytes == 8 || bytes == 16) && reinterpret_cast<size_t>(address) % bytes == 0 ? bytes : 1;
     while (part < 4 && !((bytes | reinterpret_cast<size_t>(address)) & part)) part *= 2;
     for (size_t at = 0; at < bytes; at += part) recorder.record(kind, address + at, uint32_t(part), caller);
 }
@@ -92,11 +97,20 @@ ATOMICS(32)
 ATOMICS(64)
 
 PROBE void __tsan_atomic_thread_fence(int) {
-    recorder.append(Kind::fence, 0, 0, CALLER, uint32_t(Scope::device));
+    recorder.append(Kind::fence, 0, CALLER, uint32_t(Scope::device));
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 PROBE void __tsan_atomic_signal_fence(int) {
-    recorder.append(Kind::fence, 0, 0, CALLER, uint32_t(Scope::block));
+    recorder.append(Kind::fence, 0, CALLER, uint32_t(Scope::block));
+}
+
+// What an atomic made of compare and swap reads first (kernels/atomics.h): no access, unless there is no memory.
+PROBE uint64_t kernels_lens_guess(const void* word, uint32_t bytes) {
+    recorder.guess = {word, bytes, CALLER};
+    uint64_t value = 0;
+    memcpy(&value, word, bytes);
+    recorder.guess.bytes = 0;
+    return value;
 }
 
 // Copies whose size the compiler does not know; clang also copies structures by these, under either name.
@@ -156,5 +170,5 @@ PROBE void __ubsan_handle_out_of_bounds(const OutOfBounds* what, void* index) {
     if (what->index->about & 1 && bits < 64) value = int64_t(uint64_t(value) << (64 - bits)) >> (64 - bits);
     const char* bracket = strchr(what->array->name, '[');
     const long length = bracket ? strtol(bracket + 1, nullptr, 10) : 0;
-    recorder.append(Kind::index_out_of_bounds, uint64_t(value), 0, CALLER, length <= 0xffff ? uint32_t(length) : 0);
+    recorder.out_of_array(value, uint32_t(length), CALLER);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "recorder.h"
+#include "thread_local.h"
 
 namespace kernels {
 namespace lens {
@@ -14,15 +15,16 @@ namespace {
 // As kernels/lens/given.py passes it.
 struct RegionGiven {
     uint64_t begin, end, zone_begin, zone_end;
-    uint32_t space, of_thread;  // of_thread: addresses are offsets from `self`
+    uint32_t space, of_thread;  // of_thread: addresses are offsets into the library's thread-local memory
+    uint32_t number, spared;  // spared: not 0 for what the compiler keeps there, which it accesses by so many bytes
 };
 
 struct Given {
     const Kernel* kernel;
     uint64_t library;
     uint32_t threads, dynamic_shared_bytes, polls;
-    uint64_t regions, sampled;
-    const RegionGiven* region;
+    uint64_t thread_local_at, regions, rows, sampled;  // rows: a region has one for each part of its zone
+    const RegionGiven* row;
     const uint64_t* sample;
 };
 
@@ -30,12 +32,18 @@ LaunchInfo launch_of(const Given& given) {
     LaunchInfo launch = {};
     launch.threads = given.threads;
     launch.dynamic_shared_bytes = given.dynamic_shared_bytes;
-    const uint64_t self = reinterpret_cast<uint64_t>(given.kernel->thread());
-    for (uint64_t i = 0; i < given.regions; ++i) {
-        const RegionGiven& one = given.region[i];
-        const uint64_t from = one.of_thread ? self : 0;
-        launch.regions.push_back({from + one.begin, from + one.end, from + one.zone_begin, from + one.zone_end,
-                                  Space(one.space), uint32_t(i)});
+    const ThreadLocal memory = move_thread_local(given.kernel->function, given.thread_local_at);
+    for (uint64_t i = 0; i < given.rows; ++i) {
+        const RegionGiven& one = given.row[i];
+        // Without red zones what lies beyond the library's own memory is somebody else's.
+        const bool bounded = one.of_thread && !memory.moved;
+        if (bounded && one.zone_begin >= memory.bytes) continue;
+        const uint64_t zone_end = bounded ? std::min(one.zone_end, memory.bytes) : one.zone_end;
+        const uint64_t from = one.of_thread ? memory.begin : 0;
+        const Region region = {from + one.begin, from + one.end, from + one.zone_begin, from + zone_end,
+                               Space(one.space), one.number};
+        if (one.spared) launch.kept.push_back({region, one.spared});
+        else launch.regions.push_back(region);
     }
     std::sort(launch.regions.begin(), launch.regions.end(),
               [](const Region& a, const Region& b) { return a.zone_begin < b.zone_begin; });
@@ -50,8 +58,11 @@ void on_fault(int signal, siginfo_t* info, void*) {
     if (recorder.below_stack(info->si_addr)) {
         what = "a stack overflow (recursion that goes too deep, or a local array that is too large)";
         recorder.deliver();
-    } else if (!recorder.fault()) {
+    } else if (!recorder.running()) {
         return;  // the same instruction again, and the process dies
+    } else if (!recorder.fault(info->si_addr)) {
+        what = "a stack that does not hold what was put there (perhaps an index past a local array)";
+        recorder.deliver();
     }
     recorder.original->services->fail(what, {nullptr, 0, nullptr});
 }

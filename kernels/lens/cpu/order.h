@@ -88,18 +88,6 @@ class BlockOrder {
     uint32_t stamp(uint32_t thread) const { return threads[thread].clock > floor ? threads[thread].clock : floor; }
     Actor actor(uint32_t thread) const { return index * threads_of_actors + thread; }
 
-    // Whether `thread` knows what `actor` did at `clock`.
-    bool knows(uint32_t thread, Actor actor, uint32_t clock) const {
-        if (clock < grid_clock) return true;
-        const ThreadOrder& me = threads[thread];
-        if (block_of(actor) == index) {
-            const uint32_t other = thread_of(actor);
-            if (other == thread || clock < me.block_clock) return true;
-            if (!lanes.empty() && other / 32 == thread / 32 && clock <= lanes[thread * 32 + other % 32]) return true;
-        }
-        return !me.parts.empty() && was_told(thread, actor, clock);
-    }
-
     void barrier(uint32_t thread, bool passed, bool of_grid);
     void collective(uint32_t thread, bool passed, uint32_t mask, uint32_t kind);
     void tile(uint32_t thread, bool passed, uint64_t first, uint64_t count);
@@ -111,6 +99,7 @@ class BlockOrder {
     Places places;  // in shared memory
 
    private:
+    friend class Knowledge;
     bool was_told(uint32_t thread, Actor actor, uint32_t clock) const;
     std::shared_ptr<const Told> tell(uint32_t thread);
     void enter(uint32_t thread, Meeting& meeting);
@@ -122,6 +111,32 @@ class BlockOrder {
     std::vector<uint32_t> lanes;  // 32 a thread; empty until a collective
     std::vector<GroupOrder> groups;
     std::vector<TileOrder> tiles;
+};
+
+// What a thread knows, which stays the same until it synchronises.
+class Knowledge {
+   public:
+    Knowledge() = default;
+    Knowledge(const BlockOrder& order, uint32_t thread)
+        : order(&order), thread(thread), actor(order.actor(thread)), block_clock(order.threads[thread].block_clock),
+          grid_clock(order.grid_clock), lanes(order.lanes.empty() ? nullptr : &order.lanes[thread * 32]),
+          told(!order.threads[thread].parts.empty()) {}
+
+    // What `other` did at `clock`.
+    bool of(Actor other, uint32_t clock) const {
+        if (clock < block_clock && block_of(other) == block_of(actor)) return true;
+        if (other == actor || clock < grid_clock) return true;
+        if (lanes && other / 32 == actor / 32 && clock <= lanes[other % 32]) return true;
+        return told && order->was_told(thread, other, clock);
+    }
+
+   private:
+    const BlockOrder* order;
+    uint32_t thread;
+    Actor actor;
+    uint32_t block_clock, grid_clock;
+    const uint32_t* lanes;  // of the warp
+    bool told;              // by others than its block
 };
 
 // Starts a launch: time begins again.

@@ -5,18 +5,18 @@
 
 #include "findings.h"
 #include "order.h"
-#include "regions.h"
 #include "shadow.h"
 
 namespace kernels {
 namespace lens {
 
-class Races : public Consumer {
+class Races {
    public:
     Races(const LaunchInfo& launch, Findings& findings);
-    void block_begins(const BlockInfo&) override;
-    void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last) override;
-    void block_ends(const BlockInfo&) override;
+    void block_begins(const BlockInfo&);
+    // The next events of a thread, in order, before another goes on.
+    void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last);
+    void block_ends(const BlockInfo&);
 
    private:
     struct Copy {
@@ -25,29 +25,50 @@ class Races : public Consumer {
     };
     using Batch = std::vector<Copy>;
 
-    // A block under way. Its shared memory's shadow is used again by later blocks: what is older than `order.begun` is not
-    // its own.
+    // What a block may access, by the number of the region. `shadow` is null for constant memory; that of shared memory is
+    // used again by later blocks: what is older than `begun` is not its own.
+    struct Ground {
+        Shadow* shadow = nullptr;
+        uint64_t begin = 0, end = 0;
+        uint32_t begun = 0;
+        bool shared = false;
+    };
+    struct Shadows {
+        std::vector<Shadow> shared;
+        std::vector<Ground> all;
+    };
+    // A block under way.
     struct Under {
         uint64_t number;
         BlockOrder order;
-        std::vector<Shadow> shared;  // by the number of the region
+        Shadows shadows;
         std::vector<Batch> open;     // a thread's copies since its last commit; as in runtime/copies.h
         std::vector<std::deque<Batch>> own;
         std::unordered_map<uint64_t, std::deque<Batch>> queues;
     };
-    struct Access {
-        Under& block;
-        const Event& event;
-        const Region& region;
+    // Who accesses, from one synchronisation to the next.
+    struct Self {
         uint32_t thread;
         Actor actor;
-        uint32_t clock, begun;  // what is older than `begun` is of another block
-        bool shared, write, atomic;
+        uint32_t clock;
+        Knowledge knows;
+        Self() = default;
+        Self(const Under& block, uint32_t thread)
+            : thread(thread), actor(block.order.actor(thread)), clock(block.order.stamp(thread)),
+              knows(block.order, thread) {}
+    };
+    struct Access {
+        const Self& self;
+        const Event& event;
+        const Ground& ground;
+        bool write, atomic;
     };
 
     Under& under_way(const BlockInfo&);
-    Shadow* shadow_of(Under&, const Region&);
-    void access(Under&, uint32_t thread, const Event&);
+    void access(Under&, Self&, const Event&);
+    [[gnu::always_inline]] bool plain(const Under&, const Self&, const Event&);
+    template <bool write>
+    [[gnu::always_inline]] bool as_expected(const Self&, const Ground&, Shadow::Page&, uint32_t index, const Record& mine);
     void check(const Access&, Shadow::Page&, uint32_t index, uint64_t address);
     void check_write(const Access&, const Record& write, uint32_t value, uint64_t address);
     void check_read(const Access&, Record& read, uint64_t address);
@@ -58,9 +79,8 @@ class Races : public Consumer {
 
     const LaunchInfo& launch;
     Findings& findings;
-    Regions seen;
     std::vector<std::unique_ptr<Under>> blocks;
-    std::vector<std::vector<Shadow>> spare;
+    std::vector<Shadows> spare;
     std::vector<Shadow> global;           // by the number of the region
     std::vector<uint64_t> numbers;        // of blocks, in the order in which they began
     BlockOrder::Places places;            // in global memory

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "bounds.h"
-#include "races.h"
-
 namespace kernels {
 namespace lens {
 
@@ -15,6 +12,7 @@ Thread Recorder::nobody = [] {
     return thread;
 }();
 Recorder recorder;
+const Region Recorder::nowhere = {1, 0, 1, 0, Space::none, 0};
 
 const Region* LaunchInfo::region(uint64_t address) const {
     if (address - dynamic_shared.zone_begin < dynamic_shared.zone_end - dynamic_shared.zone_begin) return &dynamic_shared;
@@ -25,6 +23,16 @@ const Region* LaunchInfo::region(uint64_t address) const {
     return address < after->zone_end ? &*after : nullptr;
 }
 
+const Region* LaunchInfo::overrun(uint64_t address, uint32_t size) const {
+    for (const Kept& one : kept) {
+        const bool here = address - one.region.zone_begin < one.region.zone_end - one.region.zone_begin;
+        if (here && size != one.size) return &one.region;
+    }
+    return nullptr;
+}
+
+Recorder::Recorder() { std::fill(seen, seen + places, &nowhere); }
+
 void Recorder::prepare(const Kernel& traced, uint64_t library, bool waits, LaunchInfo info, std::vector<uint64_t> chosen) {
     kernel = traced;
     variables = kernel.thread();
@@ -33,36 +41,65 @@ void Recorder::prepare(const Kernel& traced, uint64_t library, bool waits, Launc
     launch = std::move(info);
     sample = std::move(chosen);
     blocks.clear();
-    consumers.clear();
+    guess = {};
+    launch.numbered.assign(launch.dynamic_shared.number + 1, &launch.dynamic_shared);
+    for (const Region& region : launch.regions) launch.numbered[region.number] = &region;
+    std::fill(seen, seen + places, &nowhere);
     next = buffer;
-    auto own = std::make_unique<Counters>(launch);
-    counters = own.get();
-    consumers.push_back(std::move(own));
-    auto findings = std::make_unique<Findings>();
-    consumers.push_back(std::make_unique<Bounds>(launch, *findings));
-    consumers.push_back(std::make_unique<Races>(launch, *findings));
-    consumers.push_back(std::move(findings));
+    observers.reset();  // the old before the new: time begins again
+    observers = std::make_unique<Observers>(launch);
 }
 
-void Recorder::turn() {
+// An access that is not where its instruction's last one was, or not as it should be.
+void Recorder::examine(Kind kind, uint64_t at, uint32_t size, const void* caller, uint32_t how) {
+    // `self` is what the headers keep of a thread.
+    if (at - reinterpret_cast<uint64_t>(self) < sizeof(Thread)) return;
+    // So is the table of what it calls: reading it is a step, and no access.
+    if (at - reinterpret_cast<uint64_t>(recorded) < sizeof(Runtime)) return append(Kind::branch, 0, caller);
+    append_access(kind, at, size, caller, how);
+}
+
+void Recorder::append_access(Kind kind, uint64_t at, uint32_t size, const void* caller, uint32_t how) {
+    if (self->starting) return;
+    const Region* region = launch.region(at);
+    const uint16_t number = region ? uint16_t(region->number) : Event::no_region;
+    const Event event(at, pc_of(caller), kind, size, how, number);
+    push(event);
+    if (!region) {
+        if (const Region* overrun = launch.overrun(at, size)) observers->bounds.check(*current.block, self->running, event, *overrun);
+        return;
+    }
+    seen[event.pc() % places] = region;
+    observers->bounds.check(*current.block, self->running, event, *region);
+}
+
+// Seen before the access.
+void Recorder::out_of_array(int64_t index, uint32_t length, const void* caller) {
+    if (!self->starting) observers->bounds.out_of_array(*current.block, self->running, pc_of(caller), index, length);
+}
+
+// Another thread's, or no room is left.
+void Recorder::turn(Event event) {
     deliver();
     thread = self->running;
+    *next++ = event;
 }
 
 void Recorder::deliver() {
     if (next == buffer) return;
-    for (auto& consumer : consumers) consumer->ran(*current.block, thread, buffer, next);
+    observers->races.ran(*current.block, thread, buffer, next);
+    observers->counters.ran(*current.block, thread, buffer, next);
     next = buffer;
 }
 
 void Recorder::branch(const void* caller) {
-    append(Kind::branch, 0, 0, caller);
+    append(Kind::branch, 0, caller);
     if (--branches >= 0 || self->starting) return;
     branches = 1024;
     if (polls) self->runtime->poll({nullptr, 0, "a loop"});
     deliver();
     const uint32_t number = self->running;
-    if (!counters->full(*current.block, number)) return;
+    if (!observers->counters.full(*current.block, number)) return;
     // Its stream is long: the rest of the warp catches up, so that what they did together can be counted and forgotten.
     struct Wait {
         const BlockInfo& block;
@@ -70,7 +107,7 @@ void Recorder::branch(const void* caller) {
     } wait = {*current.block, number};
     auto drained = [](const void* state) {
         const Wait& one = *static_cast<const Wait*>(state);
-        return !recorder.counters->full(one.block, one.thread);
+        return !recorder.observers->counters.full(one.block, one.thread);
     };
     const Current saved = current;
     pause();
@@ -98,13 +135,16 @@ void Recorder::run(const char* args) {
     const uint64_t top = (reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | 4095) + 1;
     const Current own = {&found->second.info, top - stack_bytes};
     go_on(own);
-    if (begins)
-        for (auto& consumer : consumers) consumer->block_begins(*own.block);
+    if (begins) {
+        observers->counters.block_begins(*own.block);
+        observers->races.block_begins(*own.block);
+    }
     ++found->second.fibers;
     kernel.run(args);
     pause();
     if (--found->second.fibers == 0 && variables->next >= variables->count) {
-        for (auto& consumer : consumers) consumer->block_ends(*own.block);
+        observers->counters.block_ends(*own.block);
+        observers->races.block_ends(*own.block);
         blocks.erase(found);
     }
 }
@@ -119,16 +159,25 @@ void Recorder::go_on(const Current& saved) {
     current = saved;
     self = variables;
     Region& region = launch.dynamic_shared;
-    region.begin = region.zone_begin = reinterpret_cast<uint64_t>(variables->dynamic_shared);
+    region.begin = reinterpret_cast<uint64_t>(variables->dynamic_shared);
     region.end = region.begin + launch.dynamic_shared_bytes;
-    region.zone_end = region.begin + (256 << 10);  // runtime/block.cpp
+    region.zone_begin = region.begin - dynamic_shared_guard;
+    region.zone_end = region.begin + dynamic_shared_bytes + dynamic_shared_guard;
 }
 
-bool Recorder::fault() {
-    if (next == buffer || self->starting) return false;
-    const Event last = *--next;
+bool Recorder::fault(const void* address) {
+    if (self->starting) return false;
+    if (guess.bytes) append_access(Kind::atomic, reinterpret_cast<uint64_t>(guess.address), guess.bytes, guess.caller);
+    else if (next == buffer || !is_access(next[-1].kind())) {
+        // It was not seen: if we know whose memory it is, it is told of where the thread was seen last.
+        const uint64_t at = reinterpret_cast<uint64_t>(address);
+        const uint32_t pc = next != buffer ? next[-1].pc() : 0;
+        if (launch.region(at)) append_access(Kind::read, at, 1, reinterpret_cast<const void*>(base + pc));
+    }
+    const bool seen = next != buffer && is_access(next[-1].kind());
+    const Event last = seen ? *--next : Event();
     deliver();
-    for (auto& consumer : consumers) consumer->faulted(*current.block, thread, last);
+    if (seen) observers->bounds.faulted(*current.block, thread, last);
     return true;
 }
 
@@ -139,13 +188,9 @@ bool Recorder::below_stack(const void* address) const {
 }
 
 std::string Recorder::result() {
-    std::string text;
-    for (auto& consumer : consumers) {
-        const std::string member = consumer->result();
-        if (!member.empty()) text += (text.empty() ? "{" : ", ") + member;
-    }
+    const std::string text = "{" + observers->counters.result() + ", " + observers->findings.result() + "}";
     self = &nobody;
-    return text + "}";
+    return text;
 }
 
 }  // namespace lens

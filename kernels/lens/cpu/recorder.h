@@ -1,12 +1,14 @@
-// Gathers the events of the thread that runs and hands them to the consumers whenever another thread may go on. There is
+// Gathers the events of the thread that runs and hands them to the observers whenever another thread may go on. There is
 // one recorder: a traced launch has one OS thread.
 #pragma once
 #include <map>
 #include <memory>
 
+#include "bounds.h"
 #include "counters.h"
 #include "events.h"
 #include "kernels/abi.h"
+#include "races.h"
 
 namespace kernels {
 namespace lens {
@@ -21,31 +23,40 @@ class Recorder {
    public:
     static constexpr uint64_t stack_bytes = 128 << 10;  // of a fiber (runtime/fiber.cpp)
 
-    void record(Kind kind, const void* address, uint32_t size, const void* caller, uint32_t extra = 0) {
+    Recorder();
+    void record(Kind kind, const void* address, uint32_t size, const void* caller, uint32_t how = 0) {
         const uint64_t at = reinterpret_cast<uint64_t>(address);
-        // A thread's stack is its registers; `self` is what the headers keep of it.
-        if (at - current.stack < stack_bytes || at - reinterpret_cast<uint64_t>(self) < sizeof(Thread)) return;
-        // So is the table of what it calls: reading it is a step, and no access.
-        if (at - reinterpret_cast<uint64_t>(recorded) < sizeof(Runtime)) kind = Kind::branch;
-        append(kind, at, size, caller, extra);
+        if (on_stack(address)) return;
+        const Region* region = seen[pc_of(caller) % places];
+        if (at < region->begin || at + size > region->end || at & (size - 1)) return examine(kind, at, size, caller, how);
+        push({at, pc_of(caller), kind, size, how, uint16_t(region->number)});
     }
-    void append(Kind kind, uint64_t value, uint32_t size, const void* caller, uint32_t extra = 0) {
-        if (self->starting) return;
-        if (self->running != thread || next == buffer + capacity) turn();
-        *next++ = {value, uint32_t(reinterpret_cast<uint64_t>(caller) - base), kind, uint8_t(size), uint16_t(extra)};
+    void append(Kind kind, uint64_t value, const void* caller, uint32_t extra = 0) {
+        push({value, pc_of(caller), kind, 0, 0, uint16_t(extra)});
     }
+    bool on_stack(const void* address) const {
+        return reinterpret_cast<uint64_t>(address) - current.stack < stack_bytes;
+    }
+    void append_access(Kind, uint64_t address, uint32_t size, const void* caller, uint32_t how = 0);
+    void out_of_array(int64_t index, uint32_t length, const void* caller);
 
-    void deliver();            // what was gathered, to the consumers
+    void deliver();            // what was gathered, to the observers
     void branch(const void* caller);
     void run(const char* args);  // in place of a kernel's own: the threads of a block, on the calling fiber
     void go_on(const Current& saved);  // a fiber of the kernel runs
     void pause();                      // the runtime runs: what it calls in the kernel's library is not the kernel's
-    bool fault();  // the last event would crash; false: no thread runs
+    bool fault(const void* address);  // the last event would crash, or what follows it; false: it is none of a thread's
+    bool running() const { return self == variables; }
     bool below_stack(const void* address) const;  // of the thread that runs, where nothing else of its is
     void prepare(const Kernel& kernel, uint64_t base, bool polls, LaunchInfo launch, std::vector<uint64_t> sample);
     std::string result();
 
     Current current;
+    struct Guess {
+        const void* address;
+        uint32_t bytes;
+        const void* caller;
+    } guess = {};  // an atomic that is no event yet; none, if it has no bytes
     Thread* self = &nobody;       // the built-in variables of the thread that runs, if one does
     Thread* variables = nullptr;  // those of the kernel's library
     Kernel kernel;           // the traced kernel's, as its library has it
@@ -56,7 +67,19 @@ class Recorder {
     static constexpr size_t capacity = 4096;
     static Thread nobody;
 
-    void turn();
+    uint32_t pc_of(const void* caller) const { return uint32_t(reinterpret_cast<uint64_t>(caller) - base); }
+    void push(Event event) {
+        if (self->starting) return;
+        if (self->running != thread || next == buffer + capacity) return turn(event);
+        *next++ = event;
+    }
+    void turn(Event);
+    void examine(Kind, uint64_t address, uint32_t size, const void* caller, uint32_t how);
+
+    // The region of an access is mostly the one that its instruction was seen in before, here by some bits of its pc.
+    static constexpr size_t places = 4096;
+    static const Region nowhere;
+    const Region* seen[places];
 
     Event buffer[capacity];
     Event* next = buffer;
@@ -72,8 +95,15 @@ class Recorder {
         uint32_t fibers;  // that run its threads
     };
     std::map<uint64_t, Under> blocks;  // under way
-    Counters* counters = nullptr;      // one of the consumers
-    std::vector<std::unique_ptr<Consumer>> consumers;
+    // Who looks at what was recorded, of one launch.
+    struct Observers {
+        explicit Observers(const LaunchInfo& launch) : counters(launch), bounds(launch, findings), races(launch, findings) {}
+        Findings findings;
+        Counters counters;
+        Bounds bounds;
+        Races races;
+    };
+    std::unique_ptr<Observers> observers;
 };
 
 extern Recorder recorder;

@@ -17,28 +17,17 @@ bool is_wait(Kind kind) {
 bool is_step(Kind kind) { return is_access(kind) || kind == Kind::branch || is_wait(kind); }
 
 // Where a lane goes next. False: that is not known yet.
-inline bool find_next(const Stream& lane, bool finished, uint32_t& place) {
+inline bool find_next(Stream& lane, bool finished, uint32_t& place) {
+    while (lane.length() && !is_step(lane.next()->kind())) lane.advance(1);
     if (!lane.length()) {
         place = gone;
         return finished;
     }
-    place = lane.next()->pc | (is_wait(lane.next()->kind) ? waits : 0);
+    place = lane.next()->pc() | (is_wait(lane.next()->kind()) ? waits : 0);
     return true;
 }
 
-void tell(Steps& steps, const Request& request) {
-    if (request.kind == Kind::branch)
-        steps.branch(request.lanes);
-    else if (is_access(request.kind))
-        steps.access(request);
-}
-
 }  // namespace
-
-void Stream::append(const Event* first, const Event* last) {
-    for (; first != last; ++first)
-        if (is_step(first->kind)) events.push_back(*first);
-}
 
 void Stream::forget_replayed() {
     events.erase(events.begin(), events.begin() + std::ptrdiff_t(position));
@@ -59,16 +48,17 @@ static void replay_together(Stream* lanes, uint32_t count, Steps& steps) {
     size_t taken = 0;
     for (; taken < length; ++taken) {
         const Event& event = next[0][taken];
-        bool together = true;
-        for (uint32_t lane = 0; lane < count && together; ++lane) {
-            together = next[lane][taken].same_step(event);
-            request.address[lane] = next[lane][taken].address;
+        uint64_t different = 0;
+        for (uint32_t lane = 1; lane < count; ++lane) different |= next[lane][taken] ^ event;
+        if (different & Event::of_step) break;
+        if (event.kind() == Kind::branch) {
+            steps.branch(count);
+        } else if (is_access(event.kind())) {
+            request.begin(event);
+            request.one_region = !different;
+            for (uint32_t lane = 0; lane < count; ++lane) request.address[lane] = next[lane][taken].address;
+            steps.access(request);
         }
-        if (!together) break;
-        request.pc = event.pc;
-        request.kind = event.kind;
-        request.size = event.size;
-        tell(steps, request);
     }
     for (uint32_t lane = 0; lane < count; ++lane) lanes[lane].advance(taken);
 }
@@ -92,17 +82,19 @@ void replay(Stream* lanes, uint32_t count, uint32_t finished, Steps& steps) {
             const Event& event = *lanes[lane].next();
             if (!first) {
                 first = &event;
-                request.pc = event.pc;
-                request.kind = event.kind;
-                request.size = event.size;
+                request.begin(event);
             } else if (!event.same_step(*first)) {
                 continue;  // its turn comes next
             }
+            request.one_region &= event.extra() == request.region;
             request.lane[request.lanes] = uint8_t(lane);
             request.address[request.lanes++] = event.address;
             lanes[lane].advance(1);
         }
-        tell(steps, request);
+        if (request.kind == Kind::branch)
+            steps.branch(request.lanes);
+        else if (is_access(request.kind))
+            steps.access(request);
     }
     for (uint32_t lane = 0; lane < count; ++lane) lanes[lane].forget_replayed();
 }

@@ -8,7 +8,7 @@ namespace lens {
 // The events of a lane that have not been replayed.
 class Stream {
    public:
-    void append(const Event* first, const Event* last);  // of them the steps
+    void append(const Event* first, const Event* last) { events.insert(events.end(), first, last); }
     size_t length() const { return events.size() - position; }
     const Event* next() const { return events.data() + position; }
     void advance(size_t steps) { position += steps; }

@@ -11,8 +11,15 @@ struct Request {
     Kind kind;
     uint32_t size;  // bytes of a lane
     uint32_t lanes;
+    uint16_t region;  // as an event has it: that of the first lane …
+    bool one_region;  // … and of all others
     uint8_t lane[32];  // in ascending order
     uint64_t address[32];
+
+    void begin(const Event& first) {
+        pc = first.pc(), kind = first.kind(), size = first.size(), region = first.extra();
+        one_region = true;
+    }
 };
 
 // Sectors are aligned pieces of 32 bytes: what global memory moves.

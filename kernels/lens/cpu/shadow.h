@@ -33,6 +33,12 @@ class Record {
 };
 static_assert(sizeof(Record) == 16, "");
 
+// The value is what the thread left when it last stopped, which is close enough to tell writes of the same.
+inline uint32_t value_at(uint64_t address, uint32_t shift) {
+    if (shift == 2) return *reinterpret_cast<const uint32_t*>(address);
+    return shift == 1 ? *reinterpret_cast<const uint16_t*>(address) : *reinterpret_cast<const uint8_t*>(address);
+}
+
 // Pieces are of 4 bytes, but smaller where smaller accesses were seen: neighbouring bytes are no conflict.
 class Shadow {
    public:
@@ -41,7 +47,8 @@ class Shadow {
     Shadow() = default;
     Shadow(uint64_t begin, uint64_t end) : begin(begin & ~uint64_t(15)), pages((end - this->begin) / page_bytes + 1) {}
 
-    uint64_t begins_at() const { return begin; }
+    // `first` is where the memory begins, which begins at a multiple of 16 here.
+    bool is_of(uint64_t first) const { return begin == (first & ~uint64_t(15)) && !pages.empty(); }
 
     // Calls `visit(page, index of the piece, its address)` for each piece that an access touches.
     template <class Visit>
@@ -70,6 +77,12 @@ class Shadow {
     static Record& in(Page& page, Table& table, uint32_t index) {
         if (!table) table.reset(new Record[page_bytes >> page.shift]());
         return table[index];
+    }
+
+    // The page of an address, and `at`: where in it.
+    Page& page_of(uint64_t address, uint32_t& at) {
+        at = uint32_t((address - begin) % page_bytes);
+        return pages[(address - begin) / page_bytes];
     }
 
    private:

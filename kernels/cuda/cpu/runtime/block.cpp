@@ -9,20 +9,20 @@
 
 namespace kernels {
 
-static constexpr size_t dynamic_shared_bytes = 256 << 10;
 // A thread that finds memory unchanged so many times lets others go first; when all have done so for some rounds, the
 // block waits for other blocks.
 static constexpr int32_t reads_in_a_turn = 64;
 static constexpr uint32_t rounds_of_polls = 4;
 
 Block::Block(Worker& worker) : worker(worker) {
-    void* memory = mmap(nullptr, dynamic_shared_bytes, PROT_READ | PROT_WRITE,
+    void* memory = mmap(nullptr, dynamic_shared_bytes + 2 * dynamic_shared_guard, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    dynamic_shared = memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
+    dynamic_shared = memory == MAP_FAILED ? nullptr : static_cast<char*>(memory) + dynamic_shared_guard;
+    if (dynamic_shared) mprotect(dynamic_shared, dynamic_shared_bytes, PROT_READ | PROT_WRITE);
 }
 
 Block::~Block() {
-    if (dynamic_shared) munmap(dynamic_shared, dynamic_shared_bytes);
+    if (dynamic_shared) munmap(dynamic_shared - dynamic_shared_guard, dynamic_shared_bytes + 2 * dynamic_shared_guard);
 }
 
 bool Block::begin(Launch& launched, uint64_t which) {

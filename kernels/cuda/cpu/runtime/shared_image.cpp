@@ -23,7 +23,7 @@ int look(dl_phdr_info* library, size_t, void* data) {
     }
     if (!here) return 0;
     if (thread_local_part)
-        search.found = {static_cast<char*>(library->dlpi_tls_data), thread_local_part->p_memsz,
+        search.found = {search.found.variables, static_cast<char*>(library->dlpi_tls_data), thread_local_part->p_memsz,
                         reinterpret_cast<const char*>(library->dlpi_addr + thread_local_part->p_vaddr),
                         thread_local_part->p_filesz};
     return 1;
@@ -32,15 +32,22 @@ int look(dl_phdr_info* library, size_t, void* data) {
 }  // namespace
 
 SharedImage SharedImage::of(const Kernel& kernel) {
-    kernel.thread();  // from the first access on, this OS thread has the memory
-    Search search = {reinterpret_cast<uintptr_t>(kernel.function), {}};
+    // From the first access on, this OS thread has the memory.
+    Search search = {reinterpret_cast<uintptr_t>(kernel.function), {kernel.thread()}};
     dl_iterate_phdr(look, &search);
     return search.found;
 }
 
-void SharedImage::save(std::vector<char>& to) const { to.assign(data, data + bytes); }
+void SharedImage::save(std::vector<char>& to) const {
+    to.assign(data, data + bytes);
+    const char* own = reinterpret_cast<const char*>(variables);
+    to.insert(to.end(), own, own + sizeof(Thread));
+}
 
-void SharedImage::restore(const std::vector<char>& from) const { memcpy(data, from.data(), bytes); }
+void SharedImage::restore(const std::vector<char>& from) const {
+    memcpy(data, from.data(), bytes);
+    memcpy(variables, from.data() + bytes, sizeof(Thread));
+}
 
 void SharedImage::reset() const {
     memcpy(data, initial, initial_bytes);

@@ -1,5 +1,6 @@
 // The thread-local memory that a kernel's library has on the calling OS thread: a block's static shared memory and
-// built-in variables. It is kept aside while another block runs on the same OS thread.
+// built-in variables, which an instrumented library has elsewhere. They are kept aside while another block runs on the same
+// OS thread.
 #pragma once
 #include <stddef.h>
 
@@ -10,6 +11,7 @@
 namespace kernels {
 
 struct SharedImage {
+    Thread* variables = nullptr;
     char* data = nullptr;
     size_t bytes = 0;
     const char* initial = nullptr;

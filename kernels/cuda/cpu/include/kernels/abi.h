@@ -1,5 +1,6 @@
 // What a compiled kernel and the runtime know about each other. Both are built from this file.
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 #include "vector_types.h"
 
@@ -9,6 +10,9 @@ namespace kernels {
 
 constexpr uint32_t warp_size = 32;
 constexpr uint32_t max_threads = 1024;
+
+// Dynamic shared memory of a block, whatever a launch asks for, and on each side of it memory that nobody may use.
+constexpr size_t dynamic_shared_bytes = 256 << 10, dynamic_shared_guard = 16 << 20;
 
 // A call in the learner's text, and the name it is known by.
 struct Site {

@@ -29,3 +29,4 @@
 #include "kernels/address_spaces.h"
 #include "kernels/entry.h"
 #include "kernels/identity.h"
+#include "kernels/seen_copies.h"

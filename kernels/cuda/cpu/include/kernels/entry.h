@@ -59,11 +59,15 @@ struct Entry<kernel> {
     KERNELS_UNSEEN static void run(const char* args) { start_threads(args, std::index_sequence_for<P...>{}); }
     KERNELS_UNSEEN static Thread* thread() { return &self; }
 
-    static Kernel describe() { return {(const void*)kernel, thread, run, uint32_t(sizeof...(P)), sizes}; }
+    static constexpr void (*function)(P...) = kernel;
+    static constexpr uint32_t parameters = sizeof...(P);
 };
 
 }  // namespace kernels
 
+// Without code that runs when the library is loaded: none of a library's may (`functions` of ../../__init__.py).
 #define KERNELS_ENTRY(NUMBER, ...) \
-    extern "C" __attribute__((visibility("default"))) kernels::Kernel kernels_entry_##NUMBER = \
-        kernels::Entry<&__VA_ARGS__>::describe();
+    extern "C" __attribute__((visibility("default"))) kernels::Kernel kernels_entry_##NUMBER = { \
+        (const void*)kernels::Entry<&__VA_ARGS__>::function, kernels::Entry<&__VA_ARGS__>::thread, \
+        kernels::Entry<&__VA_ARGS__>::run, kernels::Entry<&__VA_ARGS__>::parameters, \
+        kernels::Entry<&__VA_ARGS__>::sizes};

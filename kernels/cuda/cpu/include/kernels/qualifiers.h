@@ -46,9 +46,11 @@
 #define KERNELS_PRAGMA(...) _Pragma(#__VA_ARGS__)
 
 // A block stays on one OS thread. 16 bytes: vector loads from a shared array of float are common.
-// used: clang else splits an array of which it knows every index, and the lens could not tell its elements.
+// kept: a compiler else splits an array of which it knows every index, and leaves out what nobody reads; the lens could not
+// tell its elements.
 #if defined(KERNELS_INSTRUMENTED)
-#define __shared__ static thread_local __attribute__((aligned(16), used))
+#define KERNELS_KEPT __attribute__((used))
 #else
-#define __shared__ static thread_local __attribute__((aligned(16)))
+#define KERNELS_KEPT
 #endif
+#define __shared__ static thread_local __attribute__((aligned(16))) KERNELS_KEPT

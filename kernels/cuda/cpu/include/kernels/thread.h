@@ -3,8 +3,13 @@
 
 namespace kernels {
 
+#if defined(KERNELS_INSTRUMENTED)
+// The lens's, which has one OS thread: out of the reach of an index past an array.
+extern __attribute__((visibility("default"))) Thread self;
+#else
 // Initialised as a constant: no access to it then has to ask whether it has been initialised.
 static thread_local Thread self = {};
+#endif
 
 // `extern __shared__ T name[];` is rewritten to a reference to this memory.
 template <class T>
