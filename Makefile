@@ -13,8 +13,11 @@ INDEX := $(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 SETUP := $(if $(filter $(VENV)/%,$(PY)),$(VENV)/.installed)
 CHAPTERS := $(wildcard book/*/*.ipynb)
 LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)
-# A cell that hangs is found in two minutes. Chapters run one at a time: some of them measure.
+# Chapters that judge times run one at a time.
+JUDGING = $(shell grep -l measure.verdict $(CHAPTERS))
+# A cell that hangs is found in two minutes.
 NBVAL := $(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=120
+IN_LABS := --nbval-sanitize-with=labs/sanitize.cfg
 
 ifneq ($(PY),$(VENV)/bin/python)
 # That Python need not have the package installed, nor what it starts.
@@ -64,9 +67,10 @@ labs: $(SETUP)
 test: $(SETUP)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m pytest -n 2 tests
-	$(NBVAL) -p no:xdist $(CHAPTERS)
-	$(NBVAL) -n 2 --dist loadfile $(LABS)
+	$(PY) -m pytest -n 2 --dist worksteal tests
+	$(NBVAL) -p no:xdist $(JUDGING)
+	$(NBVAL) -n 2 --dist loadfile $(filter-out $(JUDGING),$(CHAPTERS))
+	$(NBVAL) $(IN_LABS) -n 2 --dist loadfile $(LABS)
 
 test-more: $(SETUP)
 	$(PY) -m pytest -m 'browser or slow' tests
@@ -74,8 +78,9 @@ test-more: $(SETUP)
 test-gpu: $(SETUP)
 	$(PY) -m kernels check --device cuda
 	$(PY) -m kernels check --device cuda --wrong
-	$(NBVAL) -p no:xdist $(CHAPTERS) $(LABS)
-	$(PY) -m pytest tests
+	$(NBVAL) -p no:xdist $(CHAPTERS)
+	$(NBVAL) $(IN_LABS) -n 6 --dist loadfile $(LABS)
+	$(PY) -m pytest -n 8 tests
 
 references: $(SETUP)
 	$(PY) book/references.py $(CHAPTERS) $(LABS)
@@ -92,6 +97,7 @@ measure: $(SETUP)
 	$(PY) -m kernels.measure.timeline book/results/timelines
 	$(PY) -m kernels.measure.compilers book/results/compilers
 	$(PY) -m kernels.measure.calls book/results/calls
+	$(PY) -m kernels.grading.calibrate book/results/labs
 	$(PY) -m kernels.measure.accesses book/results/accesses
 	$(PY) -m kernels.measure.profile book/results/profiles
 

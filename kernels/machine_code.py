@@ -15,8 +15,6 @@ from dataclasses import asdict, dataclass
 
 from kernels.operation import Case, Operation, Variant, operation
 
-TARGET = 90  # compute capability 9.0, the reference target
-
 
 @dataclass(frozen=True)
 class MachineCode:
@@ -69,12 +67,7 @@ def triton(op: Operation, variant: Variant, cases: Sequence[Case]) -> list[list[
 
 def _compile(name: str, key: str, cases: list[dict]) -> list[list[dict]]:
     """In the process of its own: record the launches, and compile each."""
-    from triton import compile
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    from kernels import triton_launch
-    from kernels.resources import specialise
+    from kernels import triton_compiler, triton_launch
 
     op, found = operation(name), []
     for case in cases:
@@ -83,9 +76,7 @@ def _compile(name: str, key: str, cases: list[dict]) -> list[list[dict]]:
             op[key](**op.inputs(Case(**case | {"shape": tuple(case["shape"])}), "cpu"))
         found.append([])
         for kernel, _, args, options in launches:
-            signature, constants, attributes, meta = specialise(kernel, args, options)
-            source = ASTSource(kernel, signature, constants, attributes)
-            compiled = compile(source, target=GPUTarget("cuda", TARGET, 32), options=meta)
+            compiled = triton_compiler.compiled(kernel, args, options)
             found[-1].append({"kernel": kernel.fn.__name__, "options": options, "text": compiled.asm["sass"]})
     return found
 

@@ -57,12 +57,8 @@ def run_without_launching(level: int) -> None:
 
 def triton_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, int]]]:
     """(kernel and its specialisation and target, report) for each distinct Triton launch."""
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
     import kernels
-    from kernels import triton_launch
+    from kernels import triton_compiler, triton_launch
 
     assert not kernels.machine.interpreting(), "set TRITON_INTERPRET=0"
     launches: list[tuple] = []
@@ -70,7 +66,7 @@ def triton_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, in
         run_without_launching(level=4)
     seen = set()
     for kernel, _, args, options in launches:
-        signature, constants, attributes, meta = specialise(kernel, args, options)
+        signature, _, attributes, _ = triton_compiler.specialised(kernel, args, options)
         words = [f"{k}={v}" for k, v in (options | {"args": ",".join(signature.values())}).items()]
         label = f"{kernel.fn.__module__}.{kernel.fn.__name__} {' '.join(words)}"
         if attributes:
@@ -79,36 +75,9 @@ def triton_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, in
             if (label, target) in seen:
                 continue
             seen.add((label, target))
-            compiled = triton.compile(
-                ASTSource(kernel, signature, constants, attributes), target=GPUTarget("cuda", target, 32), options=meta
-            )
+            compiled = triton_compiler.compiled(kernel, args, options, target)
             found = report(ptxas(compiled.asm["ptx"])) | {"shared_bytes": compiled.metadata.shared}
             yield f"{label} sm_{target}", found
-
-
-def specialise(kernel: object, args: tuple, options: dict) -> tuple[dict[str, str], dict, dict, dict]:
-    """What Triton's launcher would derive from a launch: signature, constants, divisibility by 16, compiler's options."""
-    import torch
-
-    types = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
-    signature, constants, attributes = {}, {}, {}
-    for index, (name, arg) in enumerate(zip(kernel.arg_names, args, strict=False)):
-        if arg is None or (isinstance(arg, int) and arg == 1):
-            constants[name] = arg
-        elif isinstance(arg, torch.Tensor):
-            signature[name] = types[arg.dtype]
-            if arg.storage_offset() * arg.itemsize % 16 == 0:
-                attributes[(index,)] = [["tt.divisibility", 16]]
-        elif isinstance(arg, float):
-            signature[name] = "fp32"
-        else:
-            signature[name] = "i32" if -(2**31) <= arg < 2**31 else "i64"
-            if arg % 16 == 0:
-                attributes[(index,)] = [["tt.divisibility", 16]]
-    meta = {name: value for name, value in options.items() if name in ("num_warps", "num_stages")}
-    constants |= {name: value for name, value in options.items() if name not in meta}
-    order = {name: signature.get(name, "constexpr") for name in kernel.arg_names[: len(args)]}
-    return order | dict.fromkeys(constants, "constexpr"), constants, attributes, meta
 
 
 def ptxas(ptx: str) -> str:

@@ -21,7 +21,7 @@ RUNGS = [
 ]
 WRONG = [pytest.param(op, v, id=f"{op.name}-{v.key}") for op in OPERATIONS for v in op.wrong]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-LARGE = 20_000  # elements from which a case takes seconds on a CPU
+WIDE, WIDEST = 20_000, 50_000  # columns from which a case takes a second, and ten, on a CPU
 
 
 def judge(op, variant, cases):
@@ -45,15 +45,14 @@ def in_one_dtype(op, variant):
 
 @pytest.mark.parametrize(("op", "variant"), DEFAULTS)
 def test_what_a_user_gets_is_right(op, variant):
-    few = in_one_dtype(op, variant)
-    # Level 3 compiles anew for each case.
-    more = [] if variant.level == 3 else [case for case in all_cases(op) if math.prod(case.shape) < LARGE]
-    judge(op, variant, list(dict.fromkeys((*few, *more))))
+    cases = [case for case in in_one_dtype(op, variant) if case.shape[-1] < WIDEST]
+    judge(op, variant, cases[::4] if variant.level == 3 else cases)  # level 3 compiles anew for each
 
 
 @pytest.mark.parametrize(("op", "variant"), RUNGS)
 def test_every_rung_is_right(op, variant):
-    judge(op, variant, [case for case in in_one_dtype(op, variant) if case.shape[-1] < LARGE])
+    cases = [case for case in in_one_dtype(op, variant) if case.shape[-1] < WIDE]
+    judge(op, variant, [case for i, case in enumerate(cases) if i % 2 == 0 or case.values != "realistic"])
 
 
 @pytest.mark.slow
@@ -70,7 +69,7 @@ def test_every_wrong_variant_is_rejected(op, variant):
     only_gradient = variant.name == "constant-statistics" or variant.name.startswith("gradient-")
     expected = "d" if only_gradient else "y: "
     failures = []
-    for result in check(op, (variant,), device=DEVICE):
+    for result in check(op, (variant,), sorted(all_cases(op), key=lambda case: math.prod(case.shape)), DEVICE):
         if result.failure:
             failures.append(result.failure)
             if result.failure.removeprefix("in another order of threads, ").startswith(expected):

@@ -143,7 +143,7 @@ def test_a_function_that_no_worker_can_import():
 
 
 def test_a_device_that_is_none():
-    with pytest.raises(ValueError, match="device: got 'gpu', expected 'cpu' or 'cuda'"):
+    with pytest.raises(ValueError, match="device: got 'gpu', expected 'cpu', 'cuda' or 'compiler'"):
         worker.run(functions.who, device="gpu")
 
 

@@ -10,7 +10,7 @@ import torch
 
 from kernels.lens import Access, Trace
 
-STAGES = ("runs", "writes", "right", "costs")
+STAGES = ("runs", "compiles", "writes", "right", "costs")
 Language = Literal["cuda", "triton", "torch"]
 
 

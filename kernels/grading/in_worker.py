@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from triton.compiler.errors import CompilationError
 
 from kernels import check
+from kernels.grading import compilation
 
 
 def load_error(name: str, source: str) -> str | None:
@@ -60,21 +62,7 @@ def load(name: str, source: str) -> Callable:
     function = getattr(module, name, None)
     if not callable(function):
         raise NameError(f"the text defines no function {name}")
-    _only_constants(vars(module))
     return function
-
-
-def _only_constants(module: dict[str, Any]) -> None:
-    """Raise what Triton's compiler would, and its interpreter does not: a kernel that reads a variable of its module."""
-    constants = {name for name, of in module.get("__annotations__", {}).items() if "constexpr" in str(of)}
-    for kernel in module.values():
-        code = getattr(getattr(kernel, "fn", None), "__code__", None)
-        for name in code.co_names if code else ():
-            if name not in constants and isinstance(module.get(name), (int, float, str, tuple, list, dict)):
-                raise TypeError(
-                    f"{kernel.fn.__name__} reads {name}, a variable outside of it: to Triton's compiler it must be a constant, "
-                    f"`{name}: tl.constexpr = …`"
-                )
 
 
 def _tensors(result: Any) -> list[torch.Tensor]:
@@ -99,6 +87,8 @@ def _told(error: BaseException, name: str, source: str) -> str:
     frames = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).name == f"{name}.py"]
     line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
     said = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
+    if isinstance(error, CompilationError):
+        said, line = compilation.told(error, source)
     if in_kernel := re.match(r"line (\d+): (.*)", str(error), re.DOTALL):  # a Triton kernel's, from the lens
         line, said = int(in_kernel[1]), in_kernel[2]
     lines = source.splitlines()

@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 
 from kernels import worker
-from kernels.grading import compiled, in_worker
+from kernels.grading import compilation, compiled, in_worker
 from kernels.grading.exercise import Exercise, Trial
 from kernels.grading.manners import unmannerly
 from kernels.grading.observers import called, launches
@@ -32,31 +32,44 @@ def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
 
 
 def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> list[Trial]:
-    """Every call, one after another in one process; Triton in its interpreter, and on a GPU where there is one."""
+    """Every call, one after another in one process; Triton in its interpreter, and on a GPU where there is one.
+
+    Without one, its kernels are compiled, at the values that stay: of these, a `seed` of 0.
+    """
     if exercise.observe is compiled.with_gradient:
         for module in compiled.MODULES:
             worker.prepare(module)
     observe = exercise.observe or {"triton": launches, "torch": called}[exercise.language]
-    done = _run(exercise, text, trials, observe, "cpu")
-    if exercise.language == "triton" and torch.cuda.is_available() and not any(trial.error for trial in done):
-        done += _run(exercise, text, [replace(trial, on_gpu=True) for trial in trials], called, "cuda")
+    done = _done(trials, _run(exercise, text, trials, observe, "cpu"))
+    if exercise.language != "triton" or any(trial.error for trial in done):
+        return done
+    if torch.cuda.is_available():
+        there = [replace(trial, on_gpu=True) for trial in trials]
+        return done + _done(there, _run(exercise, text, there, called, "cuda"))
+    if seed == 0:
+        return compilation.with_refusals(done, _run(exercise, text, trials, compilation.compiled, "compiler"))
     return done
 
 
-def _run(exercise: Exercise, text: str, trials: Sequence[Trial], observe: Callable, device: str) -> list[Trial]:
+def _run(exercise: Exercise, text: str, trials: Sequence[Trial], observe: Callable, device: str) -> list[tuple]:
+    """What `in_worker.run` returns, also where the worker did not come to that."""
+    on = "cuda" if device == "cuda" else "cpu"
     given = [
-        {name: arg.to(device) if isinstance(arg, torch.Tensor) else arg for name, arg in trial.call.args.items()}
+        {name: arg.to(on) if isinstance(arg, torch.Tensor) else arg for name, arg in trial.call.args.items()}
         for trial in trials
     ]
     asked = (exercise.name, exercise.source(text), given, observe)
     try:
-        found = worker.run(in_worker.run, *asked, seconds=exercise.seconds, device=device)
+        return worker.run(in_worker.run, *asked, seconds=exercise.seconds, device=device)
     except worker.WorkerError as error:
-        return [replace(trial, error=str(error)) for trial in trials]
-    return [_done(trial, *one) for trial, one in zip(trials, found, strict=True)]
+        return [(None, {}, {}, str(error))] * len(trials)
 
 
-def _done(trial: Trial, results: list | None, left: dict, facts: dict, error: str | None) -> Trial:
+def _done(trials: Sequence[Trial], found: Sequence[tuple]) -> list[Trial]:
+    return [_tried(trial, *one) for trial, one in zip(trials, found, strict=True)]
+
+
+def _tried(trial: Trial, results: list | None, left: dict, facts: dict, error: str | None) -> Trial:
     names = list(trial.call.expected)
     if error is None and len(results) != len(names):
         error = f"it returned {len(results)} tensors, expected {len(names)}: {', '.join(names)}"

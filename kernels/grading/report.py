@@ -9,17 +9,23 @@ from typing import Literal
 from rich.console import Group
 from rich.text import Text
 
-_MARKS = {"held": ("✓", "#2e8b57"), "broken": ("✗", "#d0342c"), "waits": ("–", "inherit")}
+_MARKS = {"held": ("✓", "#2e8b57"), "broken": ("✗", "#d0342c"), "waits": ("–", "inherit"), "open": ("–", "inherit")}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """On one property. message: what is wrong. "waits": it is judged when properties of earlier stages hold."""
+    """On one property. message: what is wrong. "waits": it is judged when properties of earlier stages hold. "open": it is
+    judged on other machines."""
 
     property: str
-    state: Literal["held", "broken", "waits"]
+    state: Literal["held", "broken", "waits", "open"]
     message: str = ""
     hint: str = ""
+
+    @property
+    def aside(self) -> str:
+        """Why it is not judged, to stand behind its name."""
+        return f" ({self.message})" if self.state in ("waits", "open") and self.message else ""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        return not self.refused and bool(self.verdicts) and all(one.state == "held" for one in self.verdicts)
+        return not self.refused and bool(self.verdicts) and all(one.state in ("held", "open") for one in self.verdicts)
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -52,9 +58,8 @@ class Report:
     def __repr__(self) -> str:
         lines = [self.summary, *self.refused.splitlines()]
         for one in self.verdicts:
-            waits = f" ({one.message})" if one.state == "waits" and one.message else ""
-            lines.append(f"{_MARKS[one.state][0]} {one.property}{waits}")
-            lines += [f"    {line}" for line in one.message.splitlines() if not waits]
+            lines.append(f"{_MARKS[one.state][0]} {one.property}{one.aside}")
+            lines += [f"    {line}" for line in one.message.splitlines() if not one.aside]
             lines += [f"    hint: {one.hint}"] if one.hint else []
         lines += ["it printed:", *self.printed.splitlines()] if self.printed else []
         return "\n".join(lines)
@@ -71,11 +76,10 @@ class Report:
         for one in self.verdicts:
             mark, colour = _MARKS[one.state]
             name = escape(one.property)
-            waits = f" ({escape(one.message)})" if one.state == "waits" and one.message else ""
             parts.append(
                 f'<div class="{one.state}" style="margin:3px 0 3px 1.4em;text-indent:-1.4em">'
                 f'<span style="color:{colour}" aria-label="{one.state}">{mark}</span> '
-                f"{f'<b>{name}</b>' if one.state == 'broken' else name}{waits}</div>"
+                f"{f'<b>{name}</b>' if one.state == 'broken' else name}{escape(one.aside)}</div>"
             )
             if one.state == "broken":
                 hint = f"<details><summary>Hint</summary>{escape(one.hint)}</details>" if one.hint else ""

@@ -1,33 +1,39 @@
-"""A property of how a kernel in CUDA C spreads its work over the blocks of its launch."""
+"""A property of how a kernel spreads its work over the warps of its launch, or the programs."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
 
+from kernels.grading.counters import counted
 from kernels.grading.exercise import Property, Trial
 
-_SLACK = 2  # times the share of a warp; a trace keeps eight requests, so shares of up to three can be judged
+# Times the share. A thread may take four elements where the launch has one for each; or a block, two tiles that change places.
+_SLACK = 4
+_SLACK_OF_PROGRAMS = 2
 
 
-def by_blocks(array: str, case: str, hint: str) -> Property:
-    """No warp writes to an array much more often than if all warps of the launch took part.
+def shared(
+    array: str, *cases: str, name: str = "the blocks share the work", least: int = 1, hint: str = ""
+) -> Property:
+    """No warp of CUDA C, or program of Triton, asks for an array much more often than if all of the launch took part.
 
-    It is judged by the first warp that writes: of it, the trace keeps the first requests (`kernels.lens.Access.samples`).
+    least: so many warps or programs at least should have taken part, however few there are.
     """
 
-    def broken(trials: Sequence[Trial]) -> str | None:
-        for trial in (one for one in trials if one.case == case):
-            blocks, warps = math.prod(trial.call.grid), -(-math.prod(trial.call.block) // 32)
-            for access in (one for one in trial.accesses if one.kind == "store" and array in one.names):
-                share = max(1, -(-access.requests // (blocks * warps)))
-                for (block, warp), turns in Counter((one.block, one.warp) for one in access.samples).items():
-                    if turns > _SLACK * share:
-                        return (
-                            f"line {access.line}: warp {warp} of block {block} writes {array} {turns} times or more, where "
-                            f"{share} would do if all {blocks} blocks took part\n(with {trial.where})"
-                        )
+    def broken(trial: Trial) -> str | None:
+        for trace in trial.traces:
+            requests = sum(one.requests for one in trace.accesses if array in one.names)
+            in_triton = trace.constants is not None
+            warps = 1 if in_triton else -(-math.prod(trace.block) // 32)
+            share = -(-requests // max(trace.blocks * warps, least))
+            slack = _SLACK_OF_PROGRAMS if in_triton else _SLACK
+            if (busiest := trace.busiest.get(array, 0)) > slack * share:
+                who = "program" if in_triton else "warp"
+                all_of = f"{trace.blocks} programs" if in_triton else f"{trace.blocks} blocks of {warps} warps"
+                alike = f"if all {all_of} took part" if trace.blocks * warps >= least else f"with {least} programs"
+                return (
+                    f"one {who} makes {busiest:,} of {requests:,} requests to {array}, where {share} would do {alike}"
+                )
         return None
 
-    return Property("the blocks share the work", broken, "costs", hint)
+    return counted(name, cases, broken, hint)

@@ -18,7 +18,8 @@ def ceilings(device: str) -> dict[str, float]:
         # Random data: zeros draw less power and run at higher clocks.
         random = torch.Generator(device).manual_seed(seed)
         a, b = (torch.randn(n, n, generator=random, device=device).to(dtype) for _ in "ab")
-        source = torch.randint(-128, 128, (copied,), generator=random, device=device, dtype=torch.int8)
+        words = torch.randint(-(2**63), 2**63 - 1, (copied // 8,), generator=random, device=device)
+        source = words.view(torch.int8)  # drawn eight at once
         return {"source": source, "target": torch.empty_like(source), "a": a, "b": b}
 
     contestants = {

@@ -13,13 +13,15 @@ from kernels.measure.timing import Spread, spread, time_together
 
 @dataclass(frozen=True)
 class Race:
-    """Times by contestant, on one device. Shows itself as a table."""
+    """Times by contestant, on one device. Shows itself as a table, with `note` below it."""
 
     device: str
     times: dict[str, Spread]
+    note: str = ""
 
     def __rich__(self) -> Table:
-        table = Table(title=f"time of one execution, {here(self.device).gpu or 'CPU'}", box=box.SIMPLE_HEAD)
+        title = f"time of one execution, {here(self.device).gpu or 'CPU'}"
+        table = Table(title=title, caption=self.note or None, box=box.SIMPLE_HEAD)
         table.add_column("contestant")
         table.add_column("median ms", justify="right")
         table.add_column("20–80 %", justify="right")

@@ -44,7 +44,7 @@ def run(
         seconds: the longest it may take; then it is killed, with every process that it started.
         memory_bytes: how much memory it may take beyond what the worker has from the start. GPU memory does not count.
         device: "cpu" or "cuda": which worker. By default, that of the tensors among `args`, and the CPU's without one. A
-            CPU's worker sees no GPU, and Triton interprets in it.
+            CPU's worker sees no GPU, and Triton interprets in it. "compiler": another such, in which Triton compiles.
 
     What the worker prints appears on sys.stdout and sys.stderr as it comes. Its environment variables, working folder and
     import path are this process's. Calls from several threads take turns.
@@ -64,8 +64,8 @@ def run(
     if device is None:
         on_gpu = any(isinstance(arg, torch.Tensor) and arg.device.type == "cuda" for arg in args)
         device = "cuda" if on_gpu else "cpu"
-    if device not in ("cpu", "cuda"):
-        raise ValueError(f"device: got {device!r}, expected 'cpu' or 'cuda'")
+    if device not in ("cpu", "cuda", "compiler"):
+        raise ValueError(f"device: got {device!r}, expected 'cpu', 'cuda' or 'compiler'")
     with _lock:
         outcome = _server(device).call(function, args, seconds, memory_bytes)
     kind, *rest = outcome

@@ -48,7 +48,9 @@ class Server:
         self._device, self._prepared = device, set()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = dict(os.environ)
-        if device == "cpu":
+        if device == "compiler":
+            environment["TRITON_INTERPRET"] = "0"
+        if device != "cuda":
             environment["CUDA_VISIBLE_DEVICES"] = ""
             # Huge pages make the fork of a process with hundreds of megabytes faster: there are fewer entries to copy.
             environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
@@ -213,6 +215,7 @@ def _death(exitcode: int) -> str:
     hint = {
         signal.SIGSEGV: ": it read or wrote memory that is not its own, or its stack overflowed",
         signal.SIGBUS: ": it read or wrote memory that is not its own",
+        signal.SIGABRT: ": perhaps it wrote to memory that is not its own, past what malloc gave",
         signal.SIGFPE: ": an integer was divided by zero",
         signal.SIGKILL: ": perhaps the machine ran out of memory",
     }.get(-exitcode, "")

@@ -1,7 +1,7 @@
 """The process side: what runs the functions that the caller sends.
 
-On a CPU this is a warm parent: it has imported torch and kernels, forks a child for every call, and tells how it ended. On
-a GPU it runs the calls itself, one after another, since a CUDA context does not survive a fork.
+On a CPU, also as a compiler, this is a warm parent: it has imported torch and kernels, forks a child for every call, and
+tells how it ended. On a GPU it runs the calls itself, one after another, since a CUDA context does not survive a fork.
 
 Messages on the socket, one packet each: "ready" when this process is up; from the caller "run" with the descriptors of the
 memory, standard output and standard error, "kill", and "import" and a module, which is "imported" before the next call; in
@@ -43,17 +43,24 @@ def main(descriptor: str, device: str) -> None:
     # CUDA thread.
     libc = ctypes.CDLL(None)
     libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
-    (_serve_on_gpu if device == "cuda" else _serve_by_forking)(caller)
+    if device == "cuda":
+        _serve_on_gpu(caller)
+    else:
+        _serve_by_forking(caller, device)
     os._exit(0)
 
 
-def _serve_by_forking(caller: socket.socket) -> None:
+def _serve_by_forking(caller: socket.socket, device: str) -> None:
     # Imported here so that no child has to.
     import kernels.check
     import kernels.lens  # noqa: F401
     from kernels.cuda.cpu import build
     from kernels.cuda.errors import CompileError
 
+    if device == "compiler":
+        from triton.runtime.cache import triton_key
+
+        triton_key()  # of all that Triton's compiler consists of, which takes longer than a kernel
     with contextlib.suppress(CompileError):  # the call that needs it says so
         build.runtime_library()
     gc.collect()

@@ -1,5 +1,7 @@
 """CUDA C that would switch off what counts it is refused; what NVRTC takes and honest kernels use is not."""
 
+import re
+
 import pytest
 from test_cheats import SOLUTION
 
@@ -34,6 +36,9 @@ REFUSED = {
     "#undef __syncthreads": "define __syncthreads",
     'extern "C" char* strncpy(char*, const char*, unsigned long);': 'use extern "C" but before',
     'extern "C" { __device__ char* strncpy(char*, const char*, unsigned long); }': 'use extern "C" but before',
+    'extern "C" {\n__device__ char* strncpy(char*, const char*, unsigned long); }': 'use extern "C" but before',
+    'typedef char* F(char*, const char*, unsigned long); extern "C" { F strncpy; }': 'use extern "C" but before',
+    'extern "C" { extern "C" char* strncpy(char*, const char*, unsigned long); }': 'use extern "C" but before',
     "__device__ float4 f(float* x) { return __builtin_ia32_loadups(x); }": "use __builtin_ia32_loadups",
     "__device__ void f(float* y, float* x) { mempcpy(y, x, 4); }": "use mempcpy",
     "int c = 'a\"'; asm(\"nop\"); int d = '\"b';": "leave a ' open",
@@ -48,7 +53,8 @@ def test_what_switches_the_counting_off_is_refused_by_name_and_line(line):
     report = judge.grade(exercise("permuted_copy"), f"// first\n{line}\n{SOLUTION}")
     assert not report.verdicts, report
     assert report.refused.startswith(f"a submission may not {REFUSED[line]}"), report.refused
-    assert f"\n    3 | {line.splitlines()[0]}" in report.refused, report.refused
+    number, shown = (4, line.splitlines()[1]) if line.startswith('extern "C" {\n') else (3, line.splitlines()[0])
+    assert f"\n    {number} | {shown}" in report.refused, report.refused
     assert report.summary == "permuted_copy: is not allowed"
 
 
@@ -98,6 +104,30 @@ extern "C" __global__ void __launch_bounds__(1'024) permuted_copy(
 """
 
 
-def test_what_honest_kernels_use_passes():
-    report = judge.grade(exercise("permuted_copy"), HONEST)
+IN_A_BLOCK = f"""#ifdef __cplusplus
+extern "C"
+{{
+#endif
+__device__ __forceinline__ int twice(int i) {{ if (i) {{ return 2 * i; }} return 0; }}
+#define LAST(i) (i);
+{SOLUTION}
+#ifdef __cplusplus
+}}
+#endif
+"""
+
+
+@pytest.mark.parametrize("text", [HONEST, IN_A_BLOCK], ids=["many things", "in a block of C's linkage"])
+def test_what_honest_kernels_use_passes(text):
+    report = judge.grade(exercise("permuted_copy"), text)
     assert report.passed, report
+
+
+def test_what_would_run_before_the_kernel_is_refused_and_does_not_run(capfd):
+    text = 'int printed() { return printf("now"); }\nstatic int first = printed();\n'
+    report = judge.grade(exercise("permuted_copy"), text + SOLUTION)
+    assert report.summary == "permuted_copy: does not compile", report
+    assert re.search(r"a variable outside of functions( \(first\))? is given its value by a call or", report.refused), (
+        report
+    )
+    assert "now" not in capfd.readouterr().out + report.printed

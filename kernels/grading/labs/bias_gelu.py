@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 
-from kernels.grading import detours, launches, lookalikes, properties
+from kernels.grading import compilation, detours, launches, lookalikes, properties
 from kernels.grading.exercise import Call, Exercise
 
 _OVERFLOWING = 30_000.0  # and more in bias, with the same sign in x, is beyond float16
@@ -60,15 +60,19 @@ EXERCISES = (
             "bfloat16": {"M": 5, "N": 100, "dtype": "bfloat16"},
             "large": {"M": 3, "N": 100, "dtype": "float16", "size": _OVERFLOWING + 5_000},
         },
-        drawn={"odd": {"M": range(40, 80), "N": range(421, 600)}},
+        drawn={
+            "even": {"M": range(8, 33), "N": range(264, 513, 8)},
+            "odd": {"M": range(40, 100), "N": range(421, 1200)},
+        },
         properties=(
             properties.stays_inside(
                 hint="The last program has lanes beyond the last element. Loads and the store need a mask."
             ),
-            properties.finishes(
+            compilation.finishes(
                 hint="tl.erf takes float32: convert what was loaded, tl.load(…).to(tl.float32). The grid is "
                 "rounded up, by triton.cdiv."
             ),
+            compilation.compiles(),
             launches.written(
                 "even",
                 "odd",
@@ -111,5 +115,7 @@ EXERCISES = (
             detours.no_detour(name="nothing is kept in memory between", advice="keep it in a variable"),
         ),
         prelude="import torch, triton, triton.language as tl",
+        bench={"M": 4096, "N": 4096},
+        peer=lambda x, bias: torch.nn.functional.gelu(x + bias),
     ),
 )

@@ -34,7 +34,11 @@ EXERCISES = (
             "one": {"B": 1, "S": 1, "H": 1, "D": 1},
             "heads": {"B": 1, "S": 4, "H": 32, "D": 16},
         },
-        drawn={"odd": {"B": range(1, 5), "S": range(2, 40), "H": range(2, 9), "D": range(1, 20)}},
+        drawn={
+            "even": {"B": range(1, 4), "S": range(40, 97, 8), "H": range(2, 9), "D": range(8, 65, 8)},
+            "odd": {"B": range(1, 5), "S": range(2, 40), "H": range(2, 9), "D": range(1, 20)},
+            "heads": {"S": range(64, 257, 64), "H": range(17, 33), "D": range(48, 97, 16)},
+        },
         properties=(
             properties.stays_inside(
                 hint="Is the thread named above a spare one, with a number beyond the last element? Then it must do "
@@ -76,11 +80,11 @@ EXERCISES = (
                 name="y is written in the fewest sectors",
                 advice=_ADVICE,
             ),
-            sharing.by_blocks(
+            sharing.shared(
                 "y", "even", hint="The launch has a thread for every element. Which elements does the last block take?"
             ),
         ),
-        bench={"B": 8, "S": 4096, "H": 32, "D": 64},
+        bench={"B": 4, "S": 2048, "H": 32, "D": 64},
         peer=lambda x, **_: x.transpose(1, 2).contiguous(),
     ),
 )

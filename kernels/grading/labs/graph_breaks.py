@@ -101,7 +101,7 @@ EXERCISES = (
             "other": {"M": 3, "N": 5, "limit": 2.5},
             "more": {"M": 7, "N": 6, "limit": 0.3},
         },
-        drawn={"more": {"M": range(4, 40), "N": range(2, 40)}},
+        drawn={"more": {"M": range(4, 40), "N": range(2, 400)}},
         y=("the rows are clipped", "A row longer than limit is multiplied by limit / norm, and any other row by 1."),
         dx=(
             "the gradient is right, of a row of zeros, too",
@@ -119,7 +119,7 @@ EXERCISES = (
             "shorter": {"M": 16, "N": 6, "step": 20},
             "again": {"M": 20, "N": 6, "step": 6},
         },
-        drawn={"late": {"M": range(24, 80, 4)}, "shorter": {"step": range(8, 200)}, "again": {"M": range(8, 80, 4)}},
+        drawn={"late": {"M": range(24, 400, 4)}, "shorter": {"step": range(8, 200)}, "again": {"M": range(8, 80, 4)}},
         y=(
             "y holds the means, times the factor of the step",
             "The factor is (step + 1) / 8 for the first eight steps, and then stays 1.",

@@ -89,7 +89,13 @@ def _whole_numbers(x: torch.Tensor, mean: float, std: float, W: int, **_: object
     return {"y": ((x[:, :W] // 255).double() - float(mean)) / float(std)}
 
 
-def _exercise(name: str, cases: dict, others: str, missed: str, *more: Property) -> Exercise:
+# Of images larger than those that stay.
+_LARGE = {"H": range(64, 257, 16), "W": range(64, 961, 64), "x_stride": range(960, 1000), "y_stride": range(960, 1000)}
+
+
+def _exercise(
+    name: str, cases: dict, drawn: dict[str, dict[str, range]], others: str, missed: str, *more: Property
+) -> Exercise:
     first, *rest = cases
     right = {
         "likes": {
@@ -101,7 +107,7 @@ def _exercise(name: str, cases: dict, others: str, missed: str, *more: Property)
         language="cuda",
         call=_call,
         cases=cases,
-        drawn={"odd": {"H": range(1, 24), "W": range(1, 41)}},
+        drawn={"odd": {"H": range(1, 24), "W": range(1, 41)}, **drawn},
         properties=(
             properties.stays_inside(hint="Which i and j have a pixel? Each index needs its own guard."),
             properties.finishes(),
@@ -137,9 +143,10 @@ EXERCISES = (
             "one": {"H": 1, "W": 1, "x_stride": 3, "y_stride": 2, "block": (8, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2)},
         },
+        {"even": _LARGE},
         "also for an image that the blocks do not divide",
         "Columns are counted by x, rows by y. What is the column of a thread in block blockIdx.x?",
-        sharing.by_blocks("y", "even", hint="One thread a pixel: which pixel has a thread of the last block?"),
+        sharing.shared("y", "even", hint="One thread a pixel: which pixel has a thread of the last block?"),
     ),
     _exercise(
         "normalise_loop",
@@ -151,6 +158,7 @@ EXERCISES = (
             "spare": {"H": 2, "W": 3, "x_stride": 4, "y_stride": 4, "block": (4, 4), "grid": (3, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2), "grid": (1, 1)},
         },
+        {"even": _LARGE, "blocks": _LARGE},
         "also for other images and grids",
         "A thread's next pixel lies a whole grid further: how many threads has the grid in x? And in y?",
         counters.at_most(
@@ -160,6 +168,6 @@ EXERCISES = (
             name="the lanes of a warp share the work",
             advice="let every thread of a warp have pixels of its own",
         ),
-        sharing.by_blocks("y", "blocks", hint="A thread's first pixel depends on blockIdx, in x and in y."),
+        sharing.shared("y", "blocks", hint="A thread's first pixel depends on blockIdx, in x and in y."),
     ),
 )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 import triton
 
-from kernels.grading import detours, launches, lookalikes, properties
+from kernels.grading import compilation, detours, launches, lookalikes, properties, sharing
 from kernels.grading.exercise import Call, Exercise
 
 Gradients = dict[str, torch.Tensor]
@@ -124,16 +124,18 @@ EXERCISES = (
             "bfloat16": {"M": 64, "N": 96, "dtype": "bfloat16"},
         },
         drawn={
-            "rows": {"M": range(9, 150)},
+            "even": {"M": range(97, 129), "N": range(64, 257, 8)},
+            "rows": {"M": range(9, 200)},
             "lanes": {"M": range(1, 33), "N": range(65, 128)},
             "narrow": {"N": range(5, 16)},
-            "wide": {"N": range(1025, 2000)},
+            "wide": {"N": range(1025, 5000)},
         },
         properties=(
             properties.stays_inside(
                 hint="A row has N elements and BLOCK_N lanes, and the last rows of some programs may not be there."
             ),
-            properties.finishes(),
+            compilation.finishes(),
+            compilation.compiles(),
             lookalikes.right(
                 "dbias",
                 cases=["even"],
@@ -213,6 +215,7 @@ EXERCISES = (
                 name="PyTorch adds up no more than the partial sums",
                 hint="The kernel has dy in registers already.",
             ),
+            sharing.shared("x_ptr", "even", name="the programs share the rows", least=8, hint=_ROWS),
             detours.no_detour(
                 "even",
                 name="no copies of dy and x",

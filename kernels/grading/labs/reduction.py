@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernels.grading import counters, detours, properties, stops
+from kernels.grading import counters, detours, properties, sharing, stops
 from kernels.grading.exercise import Call, Exercise
 
 _THREADS, _WARPS = 256, 8
@@ -50,8 +50,9 @@ EXERCISES = (
             "ties": {"M": 3, "N": 1000, "kind": "ties"},
         },
         drawn={
+            "even": {"M": range(8, 25), "N": range(1280, 3073, 256)},
             "odd": {"M": range(1, 9), "N": range(257, 1024)},
-            "long": {"N": range(1025, 5000)},
+            "long": {"N": range(10_000, 20_000)},
             "short": {"M": range(1, 9), "N": range(1, 257)},
             "negative": {"N": range(1, 600)},
             "infinite": {"N": range(1, 600)},
@@ -124,12 +125,18 @@ EXERCISES = (
                 name="at most two barriers a row",
                 advice="the lanes of a warp need none among themselves",
             ),
+            sharing.shared(
+                "x",
+                "even",
+                name="all warps of all blocks share the rows",
+                hint="A block has a row, and each of its threads some elements of it.",
+            ),
             detours.no_detour(
                 name="nothing takes a way through global memory",
                 advice="pairs go from lane to lane by shuffles, and from warp to warp through shared memory",
             ),
         ),
-        bench={"M": 16384, "N": 4096},
+        bench={"M": 4096, "N": 4096},
         peer=lambda x, **_: [one.to(kind) for one, kind in zip(x.max(1), (torch.float32, torch.int32), strict=True)],
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from kernels.grading import counters, detours, properties, stops
+from kernels.grading import counters, detours, properties, sharing, stops
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 
 _TILE, _ROWS = 32, 8  # the launch: a block of 32 × 8 threads for each tile of 32 × 32 elements
@@ -31,7 +31,7 @@ EXERCISES = (
         language="cuda",
         call=_call,
         cases={"even": {"N": 96}, "odd": {"N": 70}, "small": {"N": 5}, "large": {"N": 130}},
-        drawn={"odd": {"N": range(33, 128)}, "large": {"N": range(129, 200)}},
+        drawn={"even": {"N": range(128, 257, 32)}, "odd": {"N": range(33, 128)}, "large": {"N": range(400, 600)}},
         properties=(
             properties.stays_inside(
                 hint="The last tiles hang over the edge: guard every access with its own row and column."
@@ -80,9 +80,12 @@ EXERCISES = (
                 advice="its lanes name different words of one bank",
                 hint="In which banks do the elements of a column lie? Padding or a swizzle parts them.",
             ),
+            sharing.shared("x", "even", hint="The launch has a block for every tile. Which tiles does a block move?"),
             detours.no_detour(
                 name="there is no second matrix", advice="keep in shared memory what has to wait for its place"
             ),
         ),
+        bench={"N": 4096},
+        peer=lambda x, N: x.copy_(x.T.clone()),
     ),
 )

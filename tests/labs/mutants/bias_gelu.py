@@ -4,6 +4,7 @@ from mutants import Mutant
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
+_COMPILES = "it compiles for a GPU"
 _WRITTEN = "every element of y is written"
 _RIGHT = "y is gelu(x + bias)"
 _ANY_SIZE = "also for sizes that the block does not divide"
@@ -57,6 +58,12 @@ MUTANTS = [
             _WRITTEN,
         ),
         ("every program does the first block", "tl.program_id(0) * BLOCK + ", "", _WRITTEN),
+        (
+            "constants in a dict",
+            _GELU,
+            f'of = {{"erf": 0.7071067811865476}}\n    {_GELU}'.replace("u * 0.7071067811865476", 'u * of["erf"]'),
+            _COMPILES,
+        ),
         ("the bias of a row", "bias_ptr + places % N", "bias_ptr + places // N", _RIGHT),
         ("no bias", "u = x + bias", "u = x", _RIGHT),
         ("the bias after the GELU", f"u = x + bias\n    {_GELU}", f"u = x\n    {_GELU} + bias", _RIGHT),
@@ -143,7 +150,7 @@ def bias_gelu_kernel(x_ptr, bias_ptr, y_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_
         tl.store(y_ptr + places, tl.fma(0.5 * u, tl.erf(u * 0.7071067811865475), 0.5 * u), inside)
 """
         + _LAUNCHER
-        + "    bias_gelu_kernel[(3,)](x, bias, y, M, N, BLOCK=256)\n    return y\n",
+        + "    bias_gelu_kernel[(min(triton.cdiv(M * N, 1024), 2048),)](x, bias, y, M, N, BLOCK=256)\n    return y\n",
         "a helper, a count and a column": """
 @triton.jit
 def gelu(u):

@@ -82,6 +82,19 @@ MUTANTS = [
             _SHARED,
         ),
         (
+            "the first block takes its share, and the second the rest",
+            "int i = blockIdx.x * blockDim.x + threadIdx.x;",
+            """if (blockIdx.x > 1) return;
+    int first = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int i = first; i < B * S * H * D && (blockIdx.x || i == first); i += blockDim.x) {
+        int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;
+        y[i] = x[((b * S + s) * H + h) * D + d];
+    }
+    return;
+    int i = 0;""",
+            _SHARED,
+        ),
+        (
             "a stretch of eight for each thread",
             _INDICES,
             """int n = B * S * H * D;

@@ -15,6 +15,7 @@ _LANES = "only one lane of a warp writes to shared memory"
 _BARRIERS = "at most two barriers a row"
 _COME = "all threads come to each barrier and shuffle"
 _INFINITE = "also where all values are −∞"
+_SHARED = "all warps of all blocks share the rows"
 _DETOUR = "nothing takes a way through global memory"
 
 _LOOP = "for (int n = threadIdx.x; n < N; n += blockDim.x)"
@@ -103,6 +104,32 @@ MUTANTS = [
             _READS,
         ),
         (
+            "one warp reads the row",
+            _LOOP,
+            "for (int n = lane; n < N && warp == 0; n += 32)",
+            _SHARED,
+        ),
+        (
+            "the last block reads all rows",
+            "x += blockIdx.x * N;",
+            """if (blockIdx.x + 1 < gridDim.x) return;
+    for (int m = 0; m + 1 < gridDim.x; ++m) {
+        float v = least;
+        int i = N;
+        for (int n = threadIdx.x; n < N; n += blockDim.x) take_better(v, i, x[m * N + n], n);
+        best_of_warp(v, i);
+        if (lane == 0) { values[warp] = v; indices[warp] = i; }
+        __syncthreads();
+        v = lane < 8 ? values[lane] : least;
+        i = lane < 8 ? indices[lane] : N;
+        best_of_warp(v, i);
+        if (threadIdx.x == 0) { value[m] = v; index[m] = i; }
+        __syncthreads();
+    }
+    x += blockIdx.x * N;""",
+            _SHARED,
+        ),
+        (
             "shared memory in place of shuffles",
             _SHUFFLES,
             """        __shared__ float all_v[256];
@@ -185,24 +212,31 @@ ACCEPTED = {
         index[blockIdx.x] = n;
     }
 }""",
-        "vector loads, and one warp": _HEAD
-        + """    if (threadIdx.x >= 32) return;
+        "vector loads": _HEAD
+        + """    __shared__ float values[8];
+    __shared__ int indices[8];
     const float* row = x + (size_t)blockIdx.x * N;
     float v = -INFINITY;
     int i = N, width = N % 4 ? 1 : 4;
-    for (int n = width * threadIdx.x; n < N; n += 32 * width) {
+    for (int n = width * threadIdx.x; n < N; n += 256 * width) {
         float four[4];
         if (width == 4) *(float4*)four = *(const float4*)(row + n);
         else four[0] = row[n];
         for (int k = 0; k < width; ++k)
             if (four[k] > v || i == N) v = four[k], i = n + k;
     }
-    for (int apart = 16; apart; apart /= 2) {
-        float w = __shfl_xor_sync(0xffffffff, v, apart);
-        int j = __shfl_xor_sync(0xffffffff, i, apart);
-        bool take = w > v || w == v && j < i;
-        v = take ? w : v;
-        i = take ? j : i;
+    for (int step = 0; step < 2; ++step) {
+        for (int apart = 16; apart; apart /= 2) {
+            float w = __shfl_xor_sync(0xffffffff, v, apart);
+            int j = __shfl_xor_sync(0xffffffff, i, apart);
+            bool take = w > v || w == v && j < i;
+            v = take ? w : v;
+            i = take ? j : i;
+        }
+        if (step == 0 && threadIdx.x % 32 == 0) values[threadIdx.x / 32] = v, indices[threadIdx.x / 32] = i;
+        if (step == 0) __syncthreads();
+        if (threadIdx.x >= 32) return;
+        if (step == 0) v = values[threadIdx.x % 8], i = indices[threadIdx.x % 8];
     }
     if (threadIdx.x == 0) value[blockIdx.x] = v, index[blockIdx.x] = i;
 }""",

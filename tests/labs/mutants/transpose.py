@@ -15,6 +15,8 @@ _BANKS = "no two lanes meet in a bank"
 _COME = "all threads come to each barrier and shuffle"
 _SECOND = "there is no second matrix"
 
+_SHARED = "the blocks share the work"
+
 _HEAD = "__global__ void transpose_in_place(float* x, int N)\n{\n"
 _RETURN = "if (blockIdx.x < blockIdx.y) return;"
 _UPPER = "upper[j][t] = x[(top + j) * N + left + t];"
@@ -74,6 +76,27 @@ MUTANTS = [
             "x[(left + j) * N + top + t] = upper[t][j];",
             "x[(left + j) * N + top + t] = 0, x[(left + j) * N + top + t] = upper[t][j];",
             _WRITES,
+        ),
+        (
+            "one block moves all tiles",
+            _RETURN,
+            """if (blockIdx.x + blockIdx.y) return;
+    __shared__ float a[32][33], b[32][33];
+    for (int left = 0; left < N; left += 32)
+        for (int top = 0, t = threadIdx.x; top <= left; top += 32) {
+            for (int j = threadIdx.y; j < 32; j += 8) {
+                if (top + j < N && left + t < N) a[j][t] = x[(top + j) * N + left + t];
+                if (top < left && left + j < N && top + t < N) b[j][t] = x[(left + j) * N + top + t];
+            }
+            __syncthreads();
+            for (int j = threadIdx.y; j < 32; j += 8) {
+                if (left + j < N && top + t < N) x[(left + j) * N + top + t] = a[t][j];
+                if (top < left && top + j < N && left + t < N) x[(top + j) * N + left + t] = b[t][j];
+            }
+            __syncthreads();
+        }
+    return;""",
+            _SHARED,
         ),
         ("a half in place of a float", "upper[t][j];", "(_Float16)upper[t][j];", _RIGHT),
     )

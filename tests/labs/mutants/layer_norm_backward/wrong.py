@@ -5,6 +5,7 @@ from mutants.layer_norm_backward.right import ACCEPTED, LAUNCHER
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
+_COMPILES = "it compiles for a GPU"
 _EVERY_ROW = "every row is done, whatever number the programs share"
 _DBIAS = "dbias is the sum of dy over all rows"
 _DWEIGHT = "dweight is the sum of dy · n over all rows"
@@ -19,6 +20,7 @@ _READ = "dy and x are read once"
 _STORED = "dx is written once"
 _PARTIALS = "each program writes its partial sums once"
 _BESIDE = "PyTorch adds up no more than the partial sums"
+_SHARED = "the programs share the rows"
 _DETOUR = "no copies of dy and x"
 
 _ROWS = "tl.range(program, M, tl.num_programs(0))"
@@ -65,6 +67,7 @@ MUTANTS = [
             _INSIDE,
         ),
         ("an argument too few", "    BLOCK_N=triton", "    # BLOCK_N=triton", _ENDS),
+        ("a sum that begins as a number", "dbias = tl.zeros((BLOCK_N,), tl.float32)", "dbias = 0.0", _COMPILES),
         ("whole turns only", _ROWS, "range(program, M // 8 * 8, 8)", _EVERY_ROW),
         ("all programs leave their sums in the first row", "dbias_ptr + program * N", "dbias_ptr", _DBIAS),
         ("dbias of the last row only", "dbias += dy", "dbias = dy", _DBIAS),
@@ -122,6 +125,8 @@ MUTANTS = [
             "        dbias += dy\n        tl.store(dbias_ptr + program * N + columns, dbias, inside)",
             _PARTIALS,
         ),
+        ("one program does it all", "programs = 8", "programs = 1", _SHARED),
+        ("the first program does it all", _ROWS, "range(0, tl.where(program == 0, M, 0))", _SHARED),
         ("64 rows at most", _ROWS, _ROWS.replace("M", "tl.minimum(M, 64)"), _DBIAS),
         ("copies, which may be read as often as one likes", _RETURN, _RETURN + _COPIES, _DETOUR),
         ("dbias by PyTorch", "dbias.sum", "dy.float().sum", _BESIDE),

@@ -1,0 +1,94 @@
+"""Whether the Triton kernels of a submission compile: Triton's interpreter runs Python that no GPU does.
+
+With a GPU, the launches there tell. Without one, every launch is compiled for the reference target, and not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from triton.compiler.errors import CompilationError
+
+from kernels import triton_compiler
+from kernels.grading import properties
+from kernels.grading.exercise import Property, Trial
+from kernels.lens import triton_trace
+
+_REFUSED = "Triton's compiler refuses it"
+_tried: set[tuple] = set()  # kernels and types, of this process, which tries one submission
+
+
+def compiled(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]:
+    """Observes a call whose launches are compiled and not run, one of each kernel and types: no results, and "kernels",
+    the names of what was launched. In a worker whose Triton is a compiler.
+
+    CompilationError, or whatever else Triton's compiler raises.
+    """
+    kernels, errors = set(), []
+
+    def take(kernel: Any, grid: Any, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+        kernels.add(kernel.fn.__name__)
+        types = [getattr(arg, "dtype", type(arg)) for arg in (*args, *options.values())]
+        one = kernel.fn.__code__, *types, *options
+        if one not in _tried and not errors:
+            _tried.add(one)
+            try:
+                triton_compiler.compiled(kernel, args, options)
+            except Exception as error:
+                errors.append(error)
+
+    with triton_trace.watched(take), contextlib.suppress(Exception):  # on results that nobody computed
+        function(**args)
+    if errors:
+        raise errors[0]
+    return (), {"kernels": kernels}
+
+
+def told(error: CompilationError, source: str) -> tuple[str, int | None]:
+    """What the compiler says, and of which line of the text."""
+    while isinstance(error.__cause__, CompilationError):  # of a function that the kernel calls
+        error = error.__cause__
+    # It quotes an exception as Python's repr does.
+    said = re.sub(r"""^\w+\((['"])(.*)\1\)$""", r"\2", error.error_message or type(error).__name__, flags=re.DOTALL)
+    before = [line.strip() for line in (error.src or "").splitlines()[: getattr(error.node, "lineno", 0)]]
+    lines = [line.strip() for line in source.splitlines()]
+    ends = (end for end in range(len(before), len(lines) + 1) if lines[end - len(before) : end] == before)
+    return f"{_REFUSED}: {said}", next(ends, None) if before else None
+
+
+def with_refusals(trials: Sequence[Trial], found: Sequence[tuple]) -> list[Trial]:
+    """The trials that ran in the interpreter, and what was found when their launches were compiled."""
+    return [replace(trial, error=_refusal(trial, *one)) for trial, one in zip(trials, found, strict=True)]
+
+
+def _refusal(trial: Trial, results: list | None, left: dict, facts: dict, error: str | None) -> str | None:
+    if error:
+        error = re.sub(r" at 0x[0-9a-f]+", "", error)  # so that it stays the same
+        return error if error.startswith(_REFUSED) else f"{_REFUSED}: {error}"
+    missing = {trace.kernel for trace in trial.traces} - facts["kernels"]
+    return f"{_REFUSED}: {', '.join(missing)} was not launched when it was to be compiled" if missing else None
+
+
+def finishes(hint: str = "") -> Property:
+    """`properties.finishes`, but for what `compiles` tells."""
+    every = properties.finishes(hint)
+    return replace(every, broken=lambda trials: every.broken([one for one in trials if not _is_refused(one)]))
+
+
+def compiles() -> Property:
+    """Triton's compiler takes each kernel."""
+    return Property(
+        "it compiles for a GPU",
+        lambda trials: properties.finishes().broken([one for one in trials if _is_refused(one)]),
+        "compiles",
+        hint="A kernel has numbers, blocks of them, pointers, and functions of tl or with @triton.jit. The rest of Python, "
+        "and variables outside that are no tl.constexpr(…), are not for a GPU.",
+    )
+
+
+def _is_refused(trial: Trial) -> bool:
+    return bool(trial.error) and trial.error.startswith(_REFUSED)

@@ -1,0 +1,46 @@
+"""Triton's compiler without a GPU: a launch is compiled for a GPU that is named, and not run.
+
+For a process in which Triton was imported as a compiler, TRITON_INTERPRET=0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+TARGET = 90  # compute capability 9.0, the reference target
+
+
+def compiled(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: int = TARGET) -> Any:
+    """What `kernel[grid](*args, **options)` would run on a GPU of that compute capability: Triton's own record, with the
+    texts of all stages in `asm`.
+
+    Raises what Triton's compiler does.
+    """
+    import triton
+    from triton.compiler import ASTSource
+
+    signature, constants, attributes, chosen = specialised(kernel, args, options, target)
+    return triton.compile(ASTSource(kernel, signature, constants, attributes), target=_gpu(target), options=chosen)
+
+
+def specialised(
+    kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: int = TARGET
+) -> tuple[dict[str, str], dict[tuple, Any], dict[tuple, list], dict[str, Any]]:
+    """What Triton's launcher derives from a launch: the types by parameter, the constants and what is known of other
+    arguments (divisible by 16) by place, and the compiler's options."""
+    from triton.compiler import make_backend
+    from triton.runtime.jit import create_function_from_signature
+
+    backend = make_backend(_gpu(target))
+    bound, specialization, others = create_function_from_signature(kernel.signature, kernel.params, backend)(
+        *args, **options
+    )
+    chosen, signature, constants, known = kernel._pack_args(backend, dict(options), bound, specialization, others)
+    return signature, constants, {place: attributes for place, attributes in known.items() if attributes}, vars(chosen)
+
+
+def _gpu(target: int) -> Any:
+    from triton.backends.compiler import GPUTarget
+
+    return GPUTarget("cuda", target, 32)

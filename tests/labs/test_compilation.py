@@ -1,0 +1,69 @@
+"""What Triton's interpreter runs and no GPU does is told before it gets to a GPU; what its compiler takes passes."""
+
+import pytest
+import torch
+from test_cheats import TRITON, exercise_in
+
+from kernels.grading import judge
+
+
+@pytest.mark.parametrize("factor", ["TWO * tl.load", "(TWO + doubled_by()) / TWO * tl.load"])
+def test_a_constant_and_a_function_outside_of_a_triton_kernel_pass(factor):
+    outside = "TWO = tl.constexpr(2.0)\nother = 3\n@triton.jit\ndef doubled_by(): return TWO\n"
+    report = judge.grade(exercise_in("triton"), outside + TRITON.replace("2 * tl.load", factor))
+    assert report.passed, report
+
+
+OUTSIDE = """import math
+TWO = 2.0
+ANNOTATED: tl.constexpr = 2.0
+@triton.jit
+def of_a_dict():
+    numbers = {0: 2}
+    return numbers[0]
+"""
+COMPILES_NOWHERE = {
+    "a dict": ("2 * tl.load", "{0: 2}[0] * tl.load", "unsupported AST node type: Dict", "13 |     tl.store(y + i, {0"),
+    "a dict in a function": ("2 * tl.load", "of_a_dict() * tl.load", "unsupported AST", "7 |     numbers = {0: 2}"),
+    "a variable outside": (
+        "2 * tl.load",
+        "TWO * tl.load",
+        "Cannot access global variable TWO from",
+        "13 |     tl.store(",
+    ),
+    "an annotated variable": (
+        "2 * tl.load",
+        "ANNOTATED * tl.load",
+        "Cannot access global variable ANNO",
+        "13 |     tl.",
+    ),
+    "what changes its type in a loop": (
+        "    tl.store",
+        "    two = 2\n    for j in range(N):\n        two = two * 1.0\n    y += two.to(tl.int32) - 2\n    tl.store",
+        "Loop-carried variable two has initial type int32",
+        "14 |     for j in range(N):",
+    ),
+}
+
+
+_SLOW = ("a dict", "a variable outside")
+
+
+@pytest.mark.parametrize(
+    ("search", "replace", "said", "line"),
+    [pytest.param(*row, id=name, marks=[pytest.mark.slow] * (name in _SLOW)) for name, row in COMPILES_NOWHERE.items()],
+)
+def test_what_the_interpreter_runs_and_no_gpu_is_told_with_its_line(search, replace, said, line):
+    report = judge.grade(exercise_in("triton"), OUTSIDE + TRITON.replace(search, replace, 1))
+    assert report.broken == ("it compiles for a GPU",), report
+    message = report.verdicts[1].message
+    assert f"Triton's compiler refuses it: {said}" in message, message
+    assert f"    {line}" in message, message
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="is launched on the GPU")
+def test_a_kernel_that_is_launched_in_the_interpreter_alone_is_told():
+    text = TRITON.replace("    kernel[", "    if type(kernel).__name__ != 'InterpretedFunction': return y\n    kernel[")
+    report = judge.grade(exercise_in("triton"), text)
+    assert report.broken == ("it compiles for a GPU",), report
+    assert "kernel was not launched when it was to be compiled" in report.verdicts[1].message
