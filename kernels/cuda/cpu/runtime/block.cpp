@@ -129,12 +129,15 @@ void Block::queue(uint32_t number) {
     ready[place] = uint16_t(number);
 }
 
-void Block::make_ready(uint32_t number) {
+void Block::make_ready(uint32_t number, bool first) {
     waiting[number].where = Waiting::nowhere;
     --waiting_count;
     vain_polls = 0;
     moved = true;
-    queue(number);
+    if (!first) return queue(number);
+    ready_first = (ready_first ? ready_first : thread->count) - 1;
+    ++ready_count;
+    ready[ready_first] = uint16_t(number);
 }
 
 // Lets others run until the running thread's turn comes again; `leave`: other blocks too.

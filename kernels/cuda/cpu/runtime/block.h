@@ -86,7 +86,7 @@ class Block {
 
    private:
     void wait(Waiting::Where where);
-    void make_ready(uint32_t thread);
+    void make_ready(uint32_t thread, bool first = false);
     void queue(uint32_t thread);
     void suspend(bool leave);
     void release_barrier();
@@ -114,6 +114,7 @@ class Block {
 
     std::vector<uint16_t> ready;  // a ring of threads that may go on
     uint32_t ready_first, ready_count;
+    uint32_t groups_released = 0;
 
     struct Groups {
         Group group[warp_size];

@@ -106,12 +106,14 @@ void Block::release(uint32_t warp, uint32_t index) {
         case Collective::match_any: one_for_all = false; break;
         default: result = combined(group, lanes);
     }
+    // They go on before other warps: their stacks are in the nearest cache. Not for ever: they may wait for another.
+    const bool first = !thread->order && ++groups_released % 64;
     for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
         const uint32_t lane = uint32_t(__builtin_ctz(rest));
         lanes[lane].result = one_for_all                             ? result
                              : group.kind == Collective::match_any ? lanes_with(lanes[lane].lane->value, group, lanes)
                                                                      : shuffled(warp, lane, group.arrived);
-        if (lanes[lane].where == Waiting::in_collective) make_ready(warp * warp_size + lane);
+        if (lanes[lane].where == Waiting::in_collective) make_ready(warp * warp_size + lane, first);
     }
 }
 
