@@ -1,13 +1,11 @@
 """What is not a solution and would like to pass for one."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from kernels.grading import compilation, judge, process, properties
+from kernels.grading import compilation, judge, properties
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.labs import exercise
 from kernels.grading.submissions import in_notebook
@@ -110,7 +108,7 @@ def test_a_patch_of_torch_inside_of_the_worker_does_not_reach_the_judge():
     text = "def doubled(x):\n    torch.Tensor.double = torch.Tensor.abs = lambda t: t * 0\n    return x"
     from kernels.grading import python
 
-    before, python.unmannerly = python.unmannerly, lambda *_: None
+    before, python.unmannerly = python.unmannerly, lambda *_, **__: None
     try:
         report = judge.grade(exercise_in("torch"), text)
     finally:
@@ -227,39 +225,3 @@ def test_an_error_in_cuda_names_the_cells_own_line():
     refused = judge.grade(exercise("permuted_copy"), SOLUTION.replace("int d =", "int d :=")).refused
     assert f"permuted_copy.cu:{number}:" in refused
     assert f"{number} |     int d := i % D;" in refused
-
-
-PATCHED = """
-import torch
-from kernels.grading import check, counters, differences, judge, properties, report
-from kernels.grading.submissions import submit
-from kernels.grading.labs import coalescing
-from kernels import lens, worker
-
-torch.equal = torch.allclose = lambda *_, **__: True
-torch.Tensor.__ne__ = lambda *_: torch.zeros(1)
-judge.grade = judge._verdicts = lambda *_: "passed"
-properties._wrong = differences.mismatch = lambda *_: None
-coalescing._call = lambda *_, **__: None
-for one in coalescing.EXERCISES:
-    object.__setattr__(one, "properties", ())
-lens.trace = lambda *_, **__: None
-submit("cuda", "permuted_copy", "__global__ void permuted_copy(float* y, const float* x, int B, int S, int H, int D) {}")
-print(check("permuted_copy").passed)
-"""
-
-
-def test_a_patch_in_the_notebook_does_not_reach_the_judge():
-    ran = subprocess.run([sys.executable, "-c", PATCHED], cwd=ROOT, capture_output=True, text=True)
-    assert ran.stdout == "False\n", ran.stderr
-
-
-def test_a_changed_text_is_judged_by_its_change_also_when_the_judge_has_died_meanwhile():
-    wrong = SOLUTION.replace("y[i] = x", "y[i] = -x")
-    try:
-        assert [process.ask("grade", "permuted_copy", text).passed for text in (SOLUTION, wrong)] == [True, False]
-        process._process.kill()
-        process._process.wait()
-        assert process.ask("grade", "permuted_copy", SOLUTION).passed
-    finally:
-        process.stop()
