@@ -19,11 +19,11 @@ from kernels.grading.exercise import Property, Trial
 from kernels.lens import triton_trace
 
 _REFUSED = "Triton's compiler refuses it"
-_tried: set[tuple] = set()  # kernels and types, of this process, which tries one submission
+_tried: set[tuple] = set()  # kernels, types and flags, of this process, which tries one submission
 
 
 def compiled(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]:
-    """Observes a call whose launches are compiled and not run, one of each kernel and types: no results, and "kernels",
+    """Observes a call whose launches are compiled and not run, one of each kernel, types and flags: no results, and "kernels",
     the names of what was launched. In a worker whose Triton is a compiler.
 
     CompilationError, or whatever else Triton's compiler raises.
@@ -32,7 +32,10 @@ def compiled(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]:
 
     def take(kernel: Any, grid: Any, args: Sequence[Any], options: Mapping[str, Any]) -> None:
         kernels.add(kernel.fn.__name__)
-        types = [getattr(arg, "dtype", type(arg)) for arg in (*args, *options.values())]
+        # And yes or no, which choose branches. One more size would be one more compilation, of the same lines mostly.
+        types = [
+            arg if isinstance(arg, bool) else getattr(arg, "dtype", type(arg)) for arg in (*args, *options.values())
+        ]
         one = kernel.fn.__code__, *types, *options
         if one not in _tried and not errors:
             _tried.add(one)

@@ -61,6 +61,17 @@ def test_what_the_interpreter_runs_and_no_gpu_is_told_with_its_line(search, repl
     assert f"    {line}" in message, message
 
 
+def test_a_branch_that_only_a_later_size_takes_is_compiled():
+    text = TRITON.replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, SMALL: tl.constexpr")
+    text = text.replace("BLOCK=64", "BLOCK=64, SMALL=x.numel() < 64")
+    text = text.replace("    tl.store", "    two = 2\n    if SMALL:\n        two = {0: 2}[0]\n    tl.store").replace(
+        "2 *", "two *"
+    )
+    report = judge.grade(exercise_in("triton"), text)
+    assert report.broken == ("it compiles for a GPU",), report
+    assert "    8 |         two = {0: 2}[0]" in report.verdicts[1].message, report
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="is launched on the GPU")
 def test_a_kernel_that_is_launched_in_the_interpreter_alone_is_told():
     text = TRITON.replace("    kernel[", "    if type(kernel).__name__ != 'InterpretedFunction': return y\n    kernel[")
