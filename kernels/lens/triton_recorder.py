@@ -24,8 +24,7 @@ from kernels.lens.places import address, beyond
 from kernels.lens.request import SECTOR_BYTES
 from kernels.lens.result import Access
 from kernels.lens.triton_memory import Memory, Region
-
-_VERBS = {"load": "reads", "store": "writes", "atomic": "updates (an atomic)"}
+from kernels.lens.triton_races import VERBS, Races, Step, Stored
 
 
 def _poison(dtype: np.dtype) -> float | int:
@@ -53,8 +52,9 @@ class _Count:
 class Recorder:
     """Counts the accesses of a launch. `filename`: of the kernel's text, to whose lines they belong."""
 
-    def __init__(self, filename: str, memory: Memory) -> None:
-        self.findings: dict[tuple, Finding] = {}
+    def __init__(self, filename: str, memory: Memory, grid: tuple[int, int, int]) -> None:
+        self._outsiders: dict[tuple, Finding] = {}
+        self._races = Races(grid)
         self._filename = filename
         self._memory = memory
         self._counts: dict[tuple, _Count] = {}
@@ -80,6 +80,10 @@ class Recorder:
             )
             for (line, kind, width, names), count in sorted(self._counts.items(), key=lambda one: one[0])
         )
+
+    def findings(self) -> tuple[Finding, ...]:
+        found = [*self._outsiders.values(), *self._races.findings.values()]
+        return tuple(sorted(found, key=lambda one: one.lines[-1]))
 
     def busiest(self) -> dict[str, int]:
         """Of each array, the requests of the program that made the most."""
@@ -111,15 +115,15 @@ class Recorder:
             return loaded
 
         def masked_store(self_, pointers, value, mask, *rest):
-            real, inside, _ = self._access("store", pointers, mask)
+            real, inside, _ = self._access("store", pointers, mask, value)
             return store(self_, real, value, inside, *rest)
 
         def atomic_rmw(self_, operation, pointers, value, mask, *rest):
-            real, inside, _ = self._access("atomic", pointers, mask)
+            real, inside, _ = self._access("atomic", pointers, mask, order=rest[0])
             return rmw(self_, operation, real, value, inside, *rest)
 
         def atomic_cas(self_, pointers, compare, value, *rest):
-            real, inside, outside = self._access("atomic", pointers, True)
+            real, inside, outside = self._access("atomic", pointers, True, order=rest[0])
             if outside.any():  # it takes no mask
                 return interpreter.TensorHandle(np.full_like(compare.data, 0), compare.dtype.scalar)
             return cas(self_, real, compare, value, *rest)
@@ -138,13 +142,20 @@ class Recorder:
                 stack.enter_context(mock.patch.object(builder, f"create_{name}", function))
             yield
 
-    def _access(self, kind: str, handle: Any, mask: Any) -> tuple[Any, Any, np.ndarray]:
-        """Count an access. The pointers as they really are, the mask of lanes that may use them, and which others would."""
+    def _access(
+        self, kind: str, handle: Any, mask: Any, value: Any = None, order: Any = None
+    ) -> tuple[Any, Any, np.ndarray]:
+        """Count an access. The pointers as they really are, the mask of lanes that may use them, and which others would.
+
+        value: that is stored. order: of an atomic.
+        """
         pointers = handle.data
         asked = np.broadcast_to(np.asarray(getattr(mask, "data", mask), dtype=bool), pointers.shape)
         width = max(handle.get_element_ty().primitive_bitwidth // 8, 1)
         real, outside = np.zeros_like(pointers), np.zeros(pointers.shape, bool)
         frame = self._frame()
+        line = frame.f_lineno if frame else 0
+        program = interpreter.interpreter_builder.grid_idx
         sectors = fewest = 0
         names, size = [], width
         for region, here, seen in self._memory.touched(pointers):
@@ -163,11 +174,14 @@ class Recorder:
             if region:
                 names.append(region.place.name)
                 real[here] = (seen[here] + region.real).astype(np.uint64)
-        line = frame.f_lineno if frame else 0
+                lanes = active & ~wrong
+                stored = None if value is None else Stored(real[lanes], np.broadcast_to(value.data, real.shape)[lanes])
+                step = Step(kind, program, line, size, order is not None and order.name != "RELAXED")
+                self._races.access(step, region.place, offsets[lanes], stored)
         count = self._counts.setdefault((line, kind, size, tuple(names)), _Count())
         lanes = int(asked.sum())
         count.requests += 1
-        self._requests.update((name, interpreter.interpreter_builder.grid_idx) for name in names)
+        self._requests.update((name, program) for name in names)
         count.lanes += lanes
         count.masked += asked.size - lanes
         count.sectors += sectors
@@ -189,15 +203,16 @@ class Recorder:
         """Note lanes that are outside of an argument."""
         line = frame.f_lineno if frame else 0
         key = line, kind, region
-        if key in self.findings:
-            self.findings[key] = replace(self.findings[key], count=self.findings[key].count + len(offsets))
+        if key in self._outsiders:
+            known = self._outsiders[key]
+            self._outsiders[key] = replace(known, count=known.count + len(offsets))
             return
         program = interpreter.interpreter_builder.grid_idx
         place = region.place if region else None
         first = int(offsets[0])
         at = address(place, first, size)
         where = beyond(place, first, size) if place else "where none of the arguments is near"
-        who = f"program {program} {_VERBS[kind]} {at}, {where}"
+        who = f"program {program} {VERBS[kind]} {at}, {where}"
         if active > 1:
             who += f", with {len(offsets):,} of its {active:,} lanes outside"
-        self.findings[key] = Finding("out of bounds", (line,), program, (), at, who, len(offsets))
+        self._outsiders[key] = Finding("out of bounds", (line,), program, (), at, who, len(offsets))

@@ -43,7 +43,7 @@ def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[
     grid = grid_of(grid, bound)
     about = Portable.of(kernel)
     memory = Memory(bound)
-    recorder = Recorder(about.filename, memory)
+    recorder = Recorder(about.filename, memory, grid)
     error = None
     try:
         with recorder.watching(), _plain_constants(kernel):
@@ -64,7 +64,7 @@ def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[
         simt_efficiency=None,
         blocks_run=blocks,
         blocks=blocks,
-        findings=tuple(sorted(recorder.findings.values(), key=lambda one: one.lines)),
+        findings=recorder.findings(),
         error=error,
         constants=_constants(kernel, bound, options),
         busiest=recorder.busiest(),

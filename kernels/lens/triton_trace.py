@@ -35,6 +35,8 @@ def trace_triton(
     The launch is isolated, also on a machine whose Triton is a compiler, and what it leaves in the tensors is copied back.
     A lane outside of its argument is a finding: what it reads is a NaN, what it writes is dropped, and the launch goes on.
     A lane that its mask switches off reads a NaN, too, if no `other` is given: on a GPU it may be anything.
+    Two programs that use one element, of which one writes and no atomic orders them, are a race: the interpreter runs them
+    one after another, and a GPU in any order.
     A launch that stops at an error has a trace of what ran before, and leaves the tensors as they were. bfloat16 is
     computed in float32, as in `kernels.triton_launch`, and counted as two bytes.
 
