@@ -1,7 +1,9 @@
 """kernels.worker: what goes in and comes out, and that nothing a function does harms its caller."""
 
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -179,3 +181,39 @@ def test_the_surroundings_are_the_callers(monkeypatch, tmp_path):
     assert path == sys.path
     (tmp_path / "just_written.py").write_text("def f(): return 5")
     assert worker.run(__import__("just_written").f) == 5
+
+
+FORKED = """
+import math, os, signal, sys, time
+from kernels import worker
+
+sys.setrecursionlimit(1234)
+worker.fork()
+server = worker.run(os.getppid)
+print(os.getppid() != server, os.getsid(server) == server, worker.run(sys.getrecursionlimit))
+try:
+    worker.run(os.abort)
+except worker.WorkerDied as error:
+    print(error)
+try:
+    worker.run(time.sleep, 60, seconds=0.2)
+except worker.TimeLimit as error:
+    print(error)
+os.kill(server, signal.SIGKILL)
+time.sleep(0.5)
+print(worker.run(math.sqrt, 9.0), worker.run(os.getppid) != server)
+worker.fork()
+print(worker.run(os.getppid))
+"""
+
+
+def test_a_copy_of_the_process_serves_as_a_new_one_would():
+    ran = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
+    *lines, last = ran.stdout.splitlines()
+    assert lines == [
+        "True True 1234",
+        "its process died of SIGABRT (aborted): perhaps it wrote to memory that is not its own, past what malloc gave",
+        "stopped after 0.2 s: an endless loop, a wait for what never comes, or too much work",
+        "3.0 True",
+    ], ran.stderr
+    assert not Path(f"/proc/{last}").exists()

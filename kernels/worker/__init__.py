@@ -74,6 +74,15 @@ def run(
     raise _restored(*rest)
 
 
+def fork() -> None:
+    """Make a copy of this process the CPU's warm parent, which is then there at once.
+
+    For a process that has imported torch and kernels with Triton as its interpreter, and has no GPU and no other thread yet.
+    """
+    with _lock:
+        _servers["cpu"] = Server("cpu", forked=True)
+
+
 def prepare(module: str) -> None:
     """Let the CPU's warm parent import a module, once, so that no call there has to."""
     with _lock:

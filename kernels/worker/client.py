@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+from kernels.worker.forked import Forked
 from kernels.worker.tensors import Memory
 
 _LOOK_SECONDS = 0.02  # how often memory is looked at
@@ -42,11 +43,15 @@ class WorkerDied(WorkerError):
 
 
 class Server:
-    """The process that runs calls: see `kernels.worker.server`."""
+    """The process that runs calls: see `kernels.worker.server`. forked: it is a copy of this one, and soon there."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, forked: bool = False) -> None:
         self._device, self._prepared = device, set()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if forked:
+            self._process: subprocess.Popen | Forked = Forked(self._socket, theirs, device)
+            _started.add(self)
+            return
         environment = dict(os.environ)
         if device == "compiler":
             environment["TRITON_INTERPRET"] = "0"
