@@ -81,6 +81,10 @@ _CLANG = (
 )
 
 
+# A local variable that nobody gave a value holds the same nonsense in every run: for a float, something like -1.7e38.
+_LOCALS = "-ftrivial-auto-var-init=pattern"
+
+
 def lens_library() -> Path:
     """The library that instrumented kernels call."""
     return build.library_of(_HERE)
@@ -122,10 +126,11 @@ def load(kernel: Kernel) -> Instrumented:
 
 
 def _load(source: Source, name: str) -> Instrumented:
+    options = [*_INSTRUMENTED, *[_LOCALS] * build.takes(_LOCALS)]
     if build.is_clang():
-        path = build.instrumented_library(source, [*_INSTRUMENTED, *_CLANG], lens_library(), (as_written, with_lines))
+        path = build.instrumented_library(source, [*options, *_CLANG], lens_library(), (as_written, with_lines))
     else:
-        path = build.instrumented_library(source, [*_INSTRUMENTED, *_GCC], lens_library())
+        path = build.instrumented_library(source, [*options, *_GCC], lens_library())
     lens()
     functions = cpu.functions(source, path, _opened)
     function = functions[name]

@@ -9,6 +9,7 @@ from seeded import bugs
 
 from kernels import lens
 from kernels.cuda import RawKernel, RawModule
+from kernels.cuda.cpu import build
 
 _A_MODULE = 15  # kernels that are compiled together
 _modules: dict = {}
@@ -266,6 +267,41 @@ def test_the_guess_of_a_compare_and_swap_is_no_race():
     }"""
     largest = torch.zeros(1, dtype=torch.int32)
     assert not _trace(code, "k", (4,), (64,), (torch.rand(256), largest)).findings
+
+
+_LOOK_AGAIN = (
+    "atomicMax(largest, value)",
+    "atomicOr(largest, value)",
+    "atomicCAS(largest, seen, value)",
+)
+
+
+@pytest.mark.parametrize("atomic", _LOOK_AGAIN)
+def test_a_look_before_an_atomic_that_looks_again_is_no_race(atomic):
+    code = f"""extern "C" __global__ void k(const int* x, int* largest) {{
+        const int value = x[blockIdx.x * 64 + threadIdx.x], seen = *largest;
+        if (seen < value) {atomic};
+    }}"""
+    largest = torch.zeros(1, dtype=torch.int32)
+    assert not _trace(code, "k", (4,), (64,), (torch.arange(256, dtype=torch.int32), largest)).findings
+
+
+def test_a_local_variable_of_no_value_holds_the_same_in_every_run():
+    if not build.takes("-ftrivial-auto-var-init=pattern"):
+        pytest.skip("this compiler cannot fill variables")
+    code = """extern "C" __global__ void k(float* y, int n) {
+        float sum;
+        for (int i = 0; i < n; ++i) sum += y[i];
+        y[threadIdx.x] = sum;
+    }"""
+    left = []
+    for _ in range(2):
+        y = torch.zeros(64)
+        found = _trace(code, "k", (1,), (64,), (y, 2))
+        assert [(one.line, one.kind) for one in found.accesses] == [(3, "load"), (4, "store")]
+        left.append(y)
+    assert not (left[0].abs() < 1e30).any()  # or NaN
+    assert torch.equal(*(one.view(torch.int32) for one in left))
 
 
 def test_a_finding_survives_json():

@@ -108,6 +108,16 @@ def is_clang() -> bool:
     return "clang" in _compiler_version(compiler())
 
 
+def takes(option: str) -> bool:
+    """Whether the compiler knows an option, which older ones do not."""
+    return _takes(compiler(), option)
+
+
+@functools.cache
+def _takes(command: tuple[str, ...], option: str) -> bool:
+    return not _run([*command, option, "-fsyntax-only", "-x", "c++", "-"], "").returncode
+
+
 def compiler() -> tuple[str, ...]:
     """The C++ compiler's command: $CXX, else g++, c++ or clang++."""
     if command := machine.compiler():

@@ -13,11 +13,11 @@ namespace lens {
 
 enum class Kind : uint8_t {
     // Accesses: `address` and `size` (1, 2, 4, 8 or 16 bytes; larger ones come in pieces with the same pc).
-    // They are seen just before they happen.
-    read,          // `how`: of the bits below
+    // They are seen just before they happen. `how`: of the bits below.
+    read,
     write,
-    atomic,        // reads and writes; `how` is the memory order, as in __ATOMIC_RELAXED
-    atomic_read,   // a load or a store of cuda::atomic or the like; `how` is the memory order
+    atomic,        // reads and writes
+    atomic_read,   // a load or a store of cuda::atomic or the like
     atomic_write,
     copy_from,     // an asynchronous copy was issued: 4, 8 or 16 bytes are read here …
     copy_to,       // … and will be written there, once waited for; follows its copy_from
@@ -46,6 +46,9 @@ enum class Scope : uint16_t { block, device };
 
 // Of plain reads and writes. Code that may be misaligned says so by its type, and is compiled into smaller accesses.
 constexpr uint8_t may_be_misaligned = 1, is_volatile = 2;
+
+// Of atomics. One that overwrites changes memory whatever is there by then, unlike a compare and swap, or a minimum.
+constexpr uint8_t is_release = 1, overwrites = 2;
 
 // Two words rather than fields: to read whole what has just been written in parts costs as much as the rest of an event.
 class Event {

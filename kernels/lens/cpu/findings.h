@@ -32,8 +32,8 @@ class Findings {
    public:
     std::string result();  // members of the result's JSON object: `"findings": [ … ]`
     void add(Wrong, const Finding&);
-    // A plain read before an atomic of the same thread there, such as the guess of a loop of atomicCAS: it may be out of
-    // date, and is no race with the atomics of others.
+    // A plain read before an atomic of the same thread there that looks again, such as the guess of a loop of atomicCAS: it
+    // may be out of date, and is no race with the atomics of others.
     void forgive_read_before_atomic(uint32_t pc) { guesses.insert(pc); }
 
    private:

@@ -55,42 +55,48 @@ PROBE void __tsan_vptr_update(void**, void*) {}
 PROBE void __tsan_vptr_read(void**) {}
 
 // Atomics are made to be sequentially consistent: their order is that of the run, whatever they ask for.
-#define FETCH(BITS, NAME, OPERATION)                                                                           \
+static uint32_t released(int order) { return order >= __ATOMIC_RELEASE ? kernels::lens::is_release : 0; }
+static uint32_t compared(int order) {
+    const uint32_t how = released(order) | (recorder.guess.overwrites ? kernels::lens::overwrites : 0);
+    recorder.guess.overwrites = false;
+    return how;
+}
+#define FETCH(BITS, NAME, OPERATION, HOW)                                                                      \
     PROBE uint##BITS##_t __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t* address, uint##BITS##_t value, int order) { \
-        recorder.record(Kind::atomic, (void*)address, BITS / 8, CALLER, order);                                \
+        recorder.record(Kind::atomic, (void*)address, BITS / 8, CALLER, released(order) | HOW);                \
         return OPERATION(address, value, __ATOMIC_SEQ_CST);                                                    \
     }
 #define COMPARE(BITS, NAME)                                                                                    \
     PROBE int __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t* address, uint##BITS##_t* expected,         \
                                            uint##BITS##_t value, int order, int) {                             \
-        recorder.record(Kind::atomic, (void*)address, BITS / 8, CALLER, order);                                \
+        recorder.record(Kind::atomic, (void*)address, BITS / 8, CALLER, compared(order));                      \
         return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
     }
 #define ATOMICS(BITS)                                                                                          \
     PROBE uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t* address, int order) {       \
-        recorder.record(Kind::atomic_read, (void*)address, BITS / 8, CALLER, order);                           \
+        recorder.record(Kind::atomic_read, (void*)address, BITS / 8, CALLER, released(order));                 \
         return __atomic_load_n(address, __ATOMIC_SEQ_CST);                                                     \
     }                                                                                                          \
     PROBE void __tsan_atomic##BITS##_store(volatile uint##BITS##_t* address, uint##BITS##_t value, int order) { \
-        recorder.record(Kind::atomic_write, (void*)address, BITS / 8, CALLER, order);                          \
+        recorder.record(Kind::atomic_write, (void*)address, BITS / 8, CALLER, released(order));                \
         __atomic_store_n(address, value, __ATOMIC_SEQ_CST);                                                    \
     }                                                                                                          \
     PROBE uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(volatile uint##BITS##_t* address,          \
                                                                     uint##BITS##_t expected, uint##BITS##_t value, \
                                                                     int order, int) {                          \
-        recorder.record(Kind::atomic, (void*)address, BITS / 8, CALLER, order);                                \
+        recorder.record(Kind::atomic, (void*)address, BITS / 8, CALLER, compared(order));                      \
         __atomic_compare_exchange_n(address, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
         return expected;                                                                                       \
     }                                                                                                          \
     COMPARE(BITS, compare_exchange_strong)                                                                     \
     COMPARE(BITS, compare_exchange_weak)                                                                       \
-    FETCH(BITS, exchange, __atomic_exchange_n)                                                                 \
-    FETCH(BITS, fetch_add, __atomic_fetch_add)                                                                 \
-    FETCH(BITS, fetch_sub, __atomic_fetch_sub)                                                                 \
-    FETCH(BITS, fetch_and, __atomic_fetch_and)                                                                 \
-    FETCH(BITS, fetch_or, __atomic_fetch_or)                                                                   \
-    FETCH(BITS, fetch_xor, __atomic_fetch_xor)                                                                 \
-    FETCH(BITS, fetch_nand, __atomic_fetch_nand)
+    FETCH(BITS, exchange, __atomic_exchange_n, kernels::lens::overwrites)                                      \
+    FETCH(BITS, fetch_add, __atomic_fetch_add, kernels::lens::overwrites)                                      \
+    FETCH(BITS, fetch_sub, __atomic_fetch_sub, kernels::lens::overwrites)                                      \
+    FETCH(BITS, fetch_and, __atomic_fetch_and, 0)                                                              \
+    FETCH(BITS, fetch_or, __atomic_fetch_or, 0)                                                                \
+    FETCH(BITS, fetch_xor, __atomic_fetch_xor, kernels::lens::overwrites)                                      \
+    FETCH(BITS, fetch_nand, __atomic_fetch_nand, kernels::lens::overwrites)
 ATOMICS(8)
 ATOMICS(16)
 ATOMICS(32)
@@ -105,8 +111,8 @@ PROBE void __tsan_atomic_signal_fence(int) {
 }
 
 // What an atomic made of compare and swap reads first (kernels/atomics.h): no access, unless there is no memory.
-PROBE uint64_t kernels_lens_guess(const void* word, uint32_t bytes) {
-    recorder.guess = {word, bytes, CALLER};
+PROBE uint64_t kernels_lens_guess(const void* word, uint32_t bytes, bool overwrites) {
+    recorder.guess = {word, bytes, CALLER, overwrites};
     uint64_t value = 0;
     memcpy(&value, word, bytes);
     recorder.guess.bytes = 0;

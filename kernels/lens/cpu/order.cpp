@@ -161,10 +161,10 @@ void BlockOrder::condition(uint32_t thread) {
     threads[thread].block_clock = floor;
 }
 
-void BlockOrder::atomic(uint32_t thread, Kind kind, uint32_t order, uint64_t address, Places& by_address) {
+void BlockOrder::atomic(uint32_t thread, Kind kind, bool release, uint64_t address, Places& by_address) {
     ThreadOrder& me = threads[thread];
-    const bool releases = kind != Kind::atomic_read, strong = order >= __ATOMIC_RELEASE;
-    const bool tells = releases && (strong || me.published_near || me.published_far);
+    const bool writes = kind != Kind::atomic_read;
+    const bool tells = writes && (release || me.published_near || me.published_far);
     auto found = by_address.find(address);
     if (found == by_address.end()) {
         if (!tells) return;
@@ -173,7 +173,7 @@ void BlockOrder::atomic(uint32_t thread, Kind kind, uint32_t order, uint64_t add
     const std::shared_ptr<Log>& log = found->second;
     if (kind != Kind::atomic_write && !log->entries.empty()) add(me.parts, {log, log->entries.size()});
     if (!tells) return;
-    if (strong) {
+    if (release) {
         const auto told = tell(thread);
         log->append({told, told});
     } else {

@@ -93,9 +93,9 @@ class BlockOrder {
     void tile(uint32_t thread, bool passed, uint64_t first, uint64_t count);
     void fence(uint32_t thread, Scope scope);
     void condition(uint32_t thread);
-    // An atomic at `address`, which is told of at `place`. `order` as in __ATOMIC_RELAXED.
+    // An atomic at `address`, which is told of at `place`. release: its memory order is that or a stronger one.
     using Places = std::unordered_map<uint64_t, std::shared_ptr<Log>>;
-    void atomic(uint32_t thread, Kind kind, uint32_t order, uint64_t address, Places& places);
+    void atomic(uint32_t thread, Kind kind, bool release, uint64_t address, Places& places);
     Places places;  // in shared memory
 
    private:

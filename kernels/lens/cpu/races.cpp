@@ -88,7 +88,7 @@ void Races::check(const Access& mine, Shadow::Page& page, uint32_t index, uint64
     }
     if (!mine.write) return remember_read(mine, page, index, record);
     if (page.read) {
-        if (mine.event.kind() == Kind::atomic && page.read[index].actor() == self.actor)
+        if (mine.event.kind() == Kind::atomic && !(mine.event.how() & overwrites) && page.read[index].actor() == self.actor)
             findings.forgive_read_before_atomic(page.read[index].pc());
         check_read(mine, page.read[index], address);
         if (page.other) check_read(mine, page.other[index], address);
@@ -145,7 +145,7 @@ void Races::access(Under& block, Self& self, const Event& event) {
     const bool write = is_write(event.kind());
     if (atomic) {
         const Kind kind = !waits ? event.kind() : write ? Kind::atomic_write : Kind::atomic_read;
-        block.order.atomic(self.thread, kind, waits ? 0 : event.how(), event.address, shared ? block.order.places : places);
+        block.order.atomic(self.thread, kind, !waits && event.how() & is_release, event.address, shared ? block.order.places : places);
         self = Self(block, self.thread);
     }
     const Access mine = {self, event, ground, write, atomic};

@@ -56,6 +56,7 @@ class Recorder {
         const void* address;
         uint32_t bytes;
         const void* caller;
+        bool overwrites;  // what the compare and swap that follows is part of
     } guess = {};  // an atomic that is no event yet; none, if it has no bytes
     Thread* self = &nobody;       // the built-in variables of the thread that runs, if one does
     Thread* variables = nullptr;  // those of the kernel's library

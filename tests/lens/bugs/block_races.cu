@@ -95,3 +95,15 @@ extern "C" __global__ void largest_by_plain_writes(const int* x, int* largest) {
     const int value = x[blockIdx.x * 64 + threadIdx.x];
     if (value > *largest) *largest = value;  // bug: race
 }
+
+// launch: (4,), (64,), (integers(256, 100), zeros(1, torch.int32))
+extern "C" __global__ void largest_by_an_exchange(const int* x, int* largest) {
+    const int value = x[blockIdx.x * 64 + threadIdx.x];
+    if (value > *largest) atomicExch(largest, value);  // bug: race
+}
+
+// launch: (4,), (64,), (floats(256), zeros(1))
+extern "C" __global__ void largest_float_by_an_exchange(const float* x, float* largest) {
+    const float value = x[blockIdx.x * 64 + threadIdx.x];
+    if (value > *largest) atomicExch(largest, value);  // bug: race
+}

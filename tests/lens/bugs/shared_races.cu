@@ -99,3 +99,23 @@ extern "C" __global__ void plain_beside_atomic(const float* x, float* y) {
     atomicAdd(&sum, x[threadIdx.x]);
     if (threadIdx.x == 0) y[0] = sum;  // bug: race
 }
+
+// launch: (1,), (64,), (integers(64, 8), zeros(8, torch.int32))
+extern "C" __global__ void counted_by_exchanges(const int* x, int* counts) {
+    __shared__ int bins[8];
+    if (threadIdx.x < 8) bins[threadIdx.x] = 0;
+    __syncthreads();
+    atomicExch(&bins[x[threadIdx.x]], bins[x[threadIdx.x]] + 1);  // bug: race
+    __syncthreads();
+    if (threadIdx.x < 8) counts[threadIdx.x] = bins[threadIdx.x];
+}
+
+// launch: (1,), (64,), (floats(64), zeros(1))
+extern "C" __global__ void added_up_to_a_limit(const float* x, float* y) {
+    __shared__ float sum;
+    if (threadIdx.x == 0) sum = 0;
+    __syncthreads();
+    if (*(volatile float*)&sum < 100) atomicAdd(&sum, x[threadIdx.x]);  // bug: race
+    __syncthreads();
+    if (threadIdx.x == 0) *y = sum;
+}

@@ -5,7 +5,7 @@
 namespace kernels {
 
 #if defined(KERNELS_INSTRUMENTED)
-extern "C" uint64_t kernels_lens_guess(const void* word, uint32_t bytes);
+extern "C" uint64_t kernels_lens_guess(const void* word, uint32_t bytes, bool overwrites);
 #endif
 
 template <size_t bytes> struct Word;
@@ -14,20 +14,22 @@ template <> struct Word<4> { using type = uint32_t; };
 template <> struct Word<8> { using type = uint64_t; };
 
 template <class W>
-inline W seen_before(const W* word) {
+inline W seen_before(const W* word, bool overwrites) {
 #if defined(KERNELS_INSTRUMENTED)
-    return W(kernels_lens_guess(word, sizeof(W)));
+    return W(kernels_lens_guess(word, sizeof(W), overwrites));
 #else
+    (void)overwrites;
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 #endif
 }
 
 // Replaces *address by change(*address); returns what was there. Half types are classes, so words are exchanged.
+// overwrites: memory may change whatever is there, unlike at a minimum, which leaves what is smaller.
 template <class T, class Change>
-inline T atomic_update(T* address, Change change, Site site = {nullptr, 0, "an atomic"}) {
+inline T atomic_update(T* address, Change change, Site site = {nullptr, 0, "an atomic"}, bool overwrites = true) {
     using W = typename Word<sizeof(T)>::type;
     W* word = reinterpret_cast<W*>(address);
-    W old = seen_before(word);
+    W old = seen_before(word, overwrites);
     for (;;) {
         T value;
         memcpy((void*)&value, &old, sizeof(T));
@@ -78,6 +80,10 @@ inline T atomic_compare(T* address, T compare, T value, Site site) {
     })
 #define KERNELS_ATOMIC_UPDATE(NAME, T, UPDATED) \
     KERNELS_ATOMIC(NAME, T, return kernels::atomic_update(address, [=](T old) -> T { return UPDATED; }, site);)
+#define KERNELS_ATOMIC_UPDATE_IF(NAME, T, BETTER)                                                                \
+    KERNELS_ATOMIC(NAME, T, {                                                                                    \
+        return kernels::atomic_update(address, [=](T old) -> T { return BETTER ? value : old; }, site, false);   \
+    })
 #define KERNELS_ATOMIC_CAS(NAME, T)                                               \
     inline T NAME(T* address, T compare, T value, KERNELS_SITE) {                 \
         return kernels::atomic_compare(address, compare, value, {file, line, #NAME}); \
@@ -87,8 +93,8 @@ inline T atomic_compare(T* address, T compare, T value, Site site) {
     KERNELS_ATOMIC_FETCH(atomicAnd, T, and, (old & value) == old)            \
     KERNELS_ATOMIC_FETCH(atomicOr, T, or, (old | value) == old)              \
     KERNELS_ATOMIC_FETCH(atomicXor, T, xor, value == 0)                      \
-    KERNELS_ATOMIC_UPDATE(atomicMin, T, value < old ? value : old)           \
-    KERNELS_ATOMIC_UPDATE(atomicMax, T, value > old ? value : old)
+    KERNELS_ATOMIC_UPDATE_IF(atomicMin, T, value < old)                      \
+    KERNELS_ATOMIC_UPDATE_IF(atomicMax, T, value > old)
 #define KERNELS_ATOMIC_INTEGER(T)                                                              \
     KERNELS_ATOMIC_FETCH(atomicAdd, T, add, value == 0)                                        \
     KERNELS_ATOMIC(atomicExch, T, return kernels::atomic_exchange(address, value, site);)      \
