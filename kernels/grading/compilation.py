@@ -1,6 +1,8 @@
 """Whether the Triton kernels of a submission compile: Triton's interpreter runs Python that no GPU does.
 
-With a GPU, the launches there tell. Without one, every launch is compiled for the reference target, and not run.
+With a GPU, the launches there tell. Without one, every launch is compiled for the reference target, and not run: by
+Triton's own stages, which are what a text can be wrong for. LLVM and ptxas come after them. They refuse nothing of a text, and
+take from a tenth of a second to minutes, by the size of a block.
 """
 
 from __future__ import annotations
@@ -19,6 +21,22 @@ from kernels.grading.exercise import Property, Trial
 from kernels.lens import triton_trace
 
 _REFUSED = "Triton's compiler refuses it"
+_LANGUAGE = (
+    "A kernel has numbers, blocks of them, pointers, and functions of tl or with @triton.jit. The rest of Python, and "
+    "variables outside that are no tl.constexpr(…), are not for a GPU."
+)
+_STAGES = "ttir", "ttgir"
+_MOST_WARPS = 32
+# What Triton's interpreter says of a mistake, by a sign of it, and what to do.
+_ADVICE = {
+    "has no attribute 'grid_idx'": "a kernel is launched with its grid in brackets: kernel[grid](…)",
+    "only convert an array of size 1": "this is for one number, and here is a block of them: in a kernel, tl has the "
+    "functions, and tl.load and tl.store take a block of pointers",
+    "must be Tensor, not tensor": "torch's functions are for the host: in a kernel, tl has them",
+    "'int' object is not iterable": "a pointer takes no brackets: tl.load(x_ptr + places) loads a block",
+    "'int' object has no attribute": "in Triton's interpreter a loop counts in numbers of Python; tl.cast(number, tl.int64) "
+    "is right there and on a GPU",
+}
 _tried: set[tuple] = set()  # kernels, types and flags, of this process, which tries one submission
 
 
@@ -40,7 +58,7 @@ def compiled(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]:
         if one not in _tried and not errors:
             _tried.add(one)
             try:
-                triton_compiler.compiled(kernel, args, options)
+                _lower(kernel, args, options)
             except Exception as error:
                 errors.append(error)
 
@@ -49,6 +67,29 @@ def compiled(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]:
     if errors:
         raise errors[0]
     return (), {"kernels": kernels}
+
+
+def _lower(kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """What `triton.compile` does with a launch, as far as Triton's own stages go."""
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, make_backend
+
+    signature, constants, attributes, chosen = triton_compiler.specialised(kernel, args, options)
+    target = GPUTarget("cuda", triton_compiler.TARGET, 32)
+    backend, context, stages = make_backend(target), ir.context(), {}
+    source, options = ASTSource(kernel, signature, constants, attributes), backend.parse_options(chosen)
+    if options.num_warps > _MOST_WARPS:
+        raise ValueError(f"num_warps is {options.num_warps}, and a block of a GPU has {_MOST_WARPS} warps at most")
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    backend.add_stages(stages, options, source.language)
+    module = source.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
+    metadata = {"target": target, **vars(options)}
+    for stage in _STAGES:
+        module = stages[stage](module, metadata)
 
 
 def told(error: CompilationError, source: str) -> tuple[str, int | None]:
@@ -76,21 +117,34 @@ def _refusal(trial: Trial, results: list | None, left: dict, facts: dict, error:
     return f"{_REFUSED}: {', '.join(missing)} was not launched when it was to be compiled" if missing else None
 
 
-def finishes(hint: str = "") -> Property:
-    """`properties.finishes`, but for what `compiles` tells."""
-    every = properties.finishes(hint)
-    return replace(every, broken=lambda trials: every.broken([one for one in trials if not _is_refused(one)]))
+def finishes(advice: Mapping[str, str] | None = None) -> Property:
+    """`properties.finishes`, but for what `compiles` tells.
+
+    advice: of this lab, what to do by a sign in the error.
+    """
+    known = _ADVICE | (advice or {})
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        wrong = next((one for one in trials if one.error and not _is_refused(one)), None)
+        if wrong is None:
+            return None
+        help_ = next((f"\n{words}" for sign, words in known.items() if sign in wrong.error), "")
+        return f"{wrong.error}{help_}\n(with {wrong.where})"
+
+    return replace(properties.finishes(), broken=broken)
 
 
 def compiles() -> Property:
     """Triton's compiler takes each kernel."""
-    return Property(
-        "it compiles for a GPU",
-        lambda trials: properties.finishes().broken([one for one in trials if _is_refused(one)]),
-        "compiles",
-        hint="A kernel has numbers, blocks of them, pointers, and functions of tl or with @triton.jit. The rest of Python, "
-        "and variables outside that are no tl.constexpr(…), are not for a GPU.",
-    )
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        refused = next((one for one in trials if _is_refused(one)), None)
+        if refused is None:
+            return None
+        of_python = re.match(rf"{_REFUSED}: (\w+(Error|Exception): |.* was not launched)", refused.error)
+        return f"{refused.error}\n" + (f"{_LANGUAGE}\n" if not of_python else "") + f"(with {refused.where})"
+
+    return Property("it compiles for a GPU", broken, "compiles")
 
 
 def _is_refused(trial: Trial) -> bool:

@@ -24,6 +24,7 @@ _BREAKS = {
     "data-dependent": "what to do next depends on a value, and while the graph is traced there are none",
     "print": "print is for Python to do, at every call, and not in the graph",
     "torch.compiler.disable": "it keeps the compiler out",
+    "call_function cond(": "torch.cond makes the GPU's work wait for a value, and takes no Python float among its operands",
 }
 
 
@@ -34,12 +35,16 @@ class _Compiled:
         from torch._dynamo import optimize  # seconds, and only a worker needs it
 
         torch.compiler.reset()
-        self.function, self.graphs, self.failed_guards, self.runs = function, [], [], 0
+        self.function, self.graphs, self.conditions, self.failed_guards, self.runs = function, [], [], [], 0
         keep = {"guard_fail_fn": lambda failure: self.failed_guards.append(str(failure.reason))}
         self.compiled = optimize(self._backend, nopython=True, dynamic=True, **keep)(function)
 
     def _backend(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable:
         self.graphs.append(graph)
+        # Of the sizes and numbers in this version, and where the text made each.
+        sizes = torch._guards.TracingContext.get().fake_mode.shape_env
+        named = {symbol: sources[0].name for symbol, sources in sizes.var_to_sources.items() if sources}
+        self.conditions.append([(guard.expr, named, str(guard.sloc)) for guard in sizes.guards])
 
         def run(*inputs: Any) -> Any:
             self.runs += 1
@@ -51,12 +56,17 @@ class _Compiled:
 _latest: _Compiled | None = None
 
 
-def with_gradient(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:
+def with_gradient(
+    function: Callable, args: Mapping[str, Any], beyond: Mapping[str, float] | None = None
+) -> tuple[Any, dict]:
     """Observes f(x, …) → y: the results are y and the gradient of x, where `args` has dy.
 
-    They are those of the compiled function, or of the plain one if the graph breaks. Facts: "break", why and where, or
-    None; "compilations" and "runs" of graphs in this call; "failed", the guard that made it compile again; operators in
-    the graphs that are not PyTorch's, "foreign", and those that need a value, "asks".
+    They are those of the compiled function, or of the plain one if the graph breaks or the two differ. Facts: "break", why
+    and where, or None; "compilations" and "runs" of graphs in this call; "failed", the guard that made it compile again;
+    operators in the graphs that are not PyTorch's, "foreign", and those that need a value, "asks".
+
+    beyond: a call that nobody makes, by what Dynamo calls its sizes and numbers, such as {"L['x'].size()[0]": 2_000_000}.
+        "narrow" is the condition of the latest version that would keep it out, or "".
     """
     global _latest
     from torch._dynamo.exc import TorchDynamoException
@@ -68,7 +78,9 @@ def with_gradient(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dic
     compiled, run, broke = len(_latest.graphs), _latest.runs, None
     _latest.failed_guards.clear()
     try:
-        y = _result(_latest.compiled, given)
+        plain, y = y, _result(_latest.compiled, given)
+        if not _alike(plain[0], y[0]):  # it asks whether it is being compiled
+            y = plain
     except TorchDynamoException as error:
         broke = str(error)
     dx = torch.zeros_like(y[1])
@@ -80,10 +92,32 @@ def with_gradient(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dic
         "compilations": len(_latest.graphs) - compiled,
         "runs": _latest.runs - run,
         "failed": next(iter(_latest.failed_guards), ""),
+        "narrow": _narrow(_latest.conditions[-1], beyond) if beyond and _latest.conditions else "",
         "foreign": [_told_of(node) for node in nodes if not _of_torch(node)],
         "asks": [_told_of(node) for node in nodes if _asks(node)],
     }
     return (y[0], dx), facts
+
+
+def _narrow(conditions: Sequence[tuple], beyond: Mapping[str, float]) -> str:
+    """The first condition that is false of a call, and its line."""
+    from sympy import Symbol, false
+
+    for condition, named, place in conditions:
+        if condition.subs({symbol: beyond[name] for symbol, name in named.items() if name in beyond}) != false:
+            continue
+        words = {
+            symbol: re.sub(r"L\['(\w+)'\](?:\.size\(\)(\[\d+\]))?", _as_in_python, name)
+            for symbol, name in named.items()
+        }
+        line = re.match(r"(.*?)  # [^:]*:(\d+) in ", place)
+        where = f" (line {line[2]}: {line[1].strip()})" if line else ""
+        return str(condition.subs({symbol: Symbol(word) for symbol, word in words.items()})) + where
+    return ""
+
+
+def _as_in_python(name: re.Match) -> str:
+    return f"{name[1]}.shape{name[2]}" if name[2] else name[1]
 
 
 def _result(function: Callable, given: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -93,6 +127,11 @@ def _result(function: Callable, given: Mapping[str, Any]) -> tuple[torch.Tensor,
     if not isinstance(y, torch.Tensor):
         raise TypeError(f"it returned {type(y).__name__}, expected a tensor")
     return y, x
+
+
+def _alike(plain: torch.Tensor, y: torch.Tensor) -> bool:
+    """Whether two results are of the same function, however each was rounded."""
+    return plain.shape == y.shape and torch.allclose(plain, y.to(plain.dtype), rtol=1e-3, atol=1e-3, equal_nan=True)
 
 
 def _asks(node: torch.fx.Node) -> bool:
@@ -140,6 +179,8 @@ def no_break(hint: str = "") -> Property:
 def _told(trial: Trial) -> str:
     said = trial.facts["break"]
     why = next((words for sign, words in _BREAKS.items() if sign in said), said.splitlines()[0])
+    if (inner := re.search(r"got \w+\((['\"])(.{1,300}?)\1\)\n", said)) and why in said:
+        why = inner[2]  # what an operator says of its operands, and not that something was said
     return f"{_place(said)}\n{why}"
 
 
@@ -169,13 +210,20 @@ def no_questions(name: str) -> Property:
     return Property(name, broken, "costs")
 
 
-def once(name: str, hint: str = "") -> Property:
-    """All calls are served by one compiled version."""
+def once(name: str, hint: str = "", *, but: Sequence[str] = ()) -> Property:
+    """All calls are served by one compiled version, and so would one be that nobody makes (see `with_gradient`).
+
+    but: cases that may have a version of their own, such as those with a size of 1. They come last.
+    """
 
     def broken(trials: Sequence[Trial]) -> str | None:
+        trials = [one for one in trials if one.case not in but]
         versions = sum(trial.facts["compilations"] for trial in trials)
         if versions <= 1:
-            return None
+            narrow = trials[0].facts.get("narrow")
+            return (
+                narrow and f"the version that serves these calls is only for {narrow}\nother calls would need another"
+            )
         again = next((trial for trial in trials if trial.facts["failed"]), trials[-1])
         condition = f"for {_guard(again)}" if again.facts["failed"] else "under a condition"
         return (

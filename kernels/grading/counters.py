@@ -9,35 +9,49 @@ from kernels.grading.exercise import Property, Trial
 from kernels.lens import Access
 from kernels.lens.request import SECTOR_BYTES
 
+# Times the fewest sectors, where rows begin anywhere: a warp's 32 floats in a row then touch five sectors in place of four,
+# and the end of a row is a request of few lanes. To load or store everything twice is more.
+_RAGGED = 1.75
+_VERBS = {"load": "reads", "store": "writes", "atomic": "updates"}
+
 
 def fewest_sectors(
-    kind: str, array: str, *cases: str, name: str, advice: str, times: float = 1.0, hint: str = ""
+    kind: str,
+    array: str,
+    *cases: str,
+    name: str,
+    advice: str,
+    times: float = 1.0,
+    ragged: Sequence[str] = (),
+    hint: str = "",
 ) -> Property:
     """Sectors loaded from or stored to an array are at most `times` those that its bytes lie in.
 
     kind: "load" or "store". array: a parameter, whose tensor begins at a sector and is a multiple of 32 bytes in the cases.
+    ragged: further cases, whose rows begin anywhere, so that some more are granted.
     advice: what to change, the end of the message. Atomic operations load and store.
     """
 
     def broken(trial: Trial) -> str | None:
         accesses = [one for one in trial.accesses if one.kind in (kind, "atomic") and array in one.names]
+        if not accesses:
+            return f"no line {_VERBS[kind]} an array {array}"
         sectors = sum(one.sectors for one in accesses)
-        fewest = trial.call.args[array].nbytes // SECTOR_BYTES
-        if sectors <= times * fewest:
+        fewest = -(-trial.call.args[array].nbytes // SECTOR_BYTES)
+        if sectors <= fewest * (_RAGGED if trial.case in ragged else times):
             return None
         worst = max(accesses, key=lambda one: one.sectors - one.fewest_sectors)
         total = f"{_times(sectors / fewest)}× the sectors that hold {array}: {sectors:,} for {fewest:,}"
         return f"{_request(worst, array)}\n{total}; {advice}"
 
-    return counted(name, cases, broken, hint)
+    return counted(name, (*cases, *ragged), broken, hint)
 
 
 def _request(access: Access, array: str) -> str:
     asked, moved = access.bytes / access.requests, SECTOR_BYTES * access.sectors / access.requests
-    verb = {"load": "reads", "store": "writes", "atomic": "updates"}[access.kind]
     alike = asked.is_integer() and moved.is_integer()
     which = "each of which asks for {} bytes and moves {}" if alike else "which on average ask for {} bytes and move {}"
-    return f"line {access.line} {verb} {array}: {access.requests:,} requests, " + which.format(
+    return f"line {access.line} {_VERBS[access.kind]} {array}: {access.requests:,} requests, " + which.format(
         f"{asked:,.0f}", f"{moved:,.0f}"
     )
 

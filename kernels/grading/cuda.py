@@ -12,6 +12,8 @@ import torch
 from kernels import lens, worker
 from kernels.cuda import CompileError, Kernel, LaunchError, RawModule
 from kernels.cuda.isolated import isolated
+from kernels.cuda.parameters import declared
+from kernels.cuda.source import kernels_in
 from kernels.grading.cuda_manners import unmannerly
 from kernels.grading.exercise import Call, Exercise, Trial
 from kernels.lens import instrumented
@@ -26,7 +28,10 @@ def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
     try:
         worker.run(_compile, _kernel(exercise, text), seconds=60, device="cpu")
     except (CompileError, worker.WorkerError) as error:
-        return "does not compile", str(error)
+        said = str(error)
+        if exercise.name not in kernels_in(text) and f"{exercise.name}.cu:" not in said:  # it names no line of the text
+            said = f"there is no kernel {exercise.name}: keep the kernel's name, which the check asks for"
+        return "does not compile", said
     return None
 
 
@@ -60,7 +65,33 @@ def _traced(exercise: Exercise, kernel: Kernel, trial: Trial, seed: int) -> Tria
         found = lens.trace(*launch, seed=seed or None, seconds=exercise.seconds)
     except _FAILURES as error:
         return replace(trial, error=str(error))
-    return replace(_done(trial, args), error=found.error, traces=(found,))
+    return replace(_done(trial, args), error=found.error, traces=(_as_asked(found, list(args)),))
+
+
+def _as_asked(found: lens.Trace, args: Sequence[str]) -> lens.Trace:
+    """A trace whose arrays are named as the exercise names its arguments, whatever the text calls the parameters.
+
+    Findings stay in the words of the text, whose lines they are read beside. What else the text calls like an argument, such
+    as shared memory, is then "your x".
+    """
+    own = dict(enumerate(one.name if one else "" for one in declared(found.source, found.kernel)))
+    names = {name: f"your {name}" for name in args}
+    # What the lens cannot name is "argument 0".
+    names |= {own.get(number) or f"argument {number}": name for number, name in enumerate(args)}
+
+    def asked(name: str) -> str:
+        return names.get(name, name)
+
+    accesses = [
+        replace(
+            one,
+            names=tuple(map(asked, one.names)),
+            samples=tuple(replace(request, array=asked(request.array)) for request in one.samples),
+        )
+        for one in found.accesses
+    ]
+    busiest = {asked(name): most for name, most in found.busiest.items()}
+    return replace(found, accesses=tuple(accesses), busiest=busiest)
 
 
 def _on_gpu(exercise: Exercise, kernel: Kernel, trial: Trial) -> Trial:

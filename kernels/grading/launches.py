@@ -48,12 +48,15 @@ def no_atomics(name: str, hint: str = "") -> Property:
 
 
 def read_once(*tensors: str, cases: Sequence[str], name: str, advice: str, hint: str = "") -> Property:
-    """The bytes of these arguments are loaded once, in the fewest sectors. In the cases, each is whole sectors."""
+    """The bytes of these arguments are loaded once, in the fewest sectors.
+
+    In the cases, each row is whole sectors. In others, where rows begin anywhere, there may be some more.
+    """
     return _once("load", tensors, cases, name, advice, hint)
 
 
 def written_once(*tensors: str, cases: Sequence[str], name: str, advice: str, hint: str = "") -> Property:
-    """The bytes of these outputs are stored once, in the fewest sectors. In the cases, each is whole sectors."""
+    """The bytes of these outputs are stored once, in the fewest sectors, for which see `read_once`."""
     return _once("store", tensors, cases, name, advice, hint)
 
 
@@ -69,6 +72,24 @@ def partial_sums_once(*cases: str, name: str, hint: str = "") -> Property:
                         f"line {one.line} stores {one.lanes:,} sums to {', '.join(one.names)}, where a row for each of "
                         f"{trace.blocks} programs would do, {most:,} in all"
                     )
+        return None
+
+    return counted(name, cases, broken, hint)
+
+
+def sums_in_float32(*cases: str, name: str, hint: str = "") -> Property:
+    """In these cases of 16-bit tensors: what a program leaves in dweight_ptr and dbias_ptr is float32, until it is added up."""
+
+    def broken(trial: Trial) -> str | None:
+        for one in trial.accesses:
+            partial = {"dweight_ptr", "dbias_ptr"} & set(one.names)
+            if one.kind == "store" and partial and one.bytes < 4 * one.lanes:
+                return f"line {one.line} stores sums to {', '.join(partial)} in {one.bytes // one.lanes} bytes each"
+        early = [
+            one for one in trial.facts["operators"] if one.name == "_to_copy" and one.read > 2 * 4 * trial.sizes["N"]
+        ]
+        if early:
+            return f"{early[0].read:,} bytes are converted, more than the sums of both gradients: add up first"
         return None
 
     return counted(name, cases, broken, hint)
@@ -98,17 +119,20 @@ def _once(kind: str, tensors: Sequence[str], cases: Sequence[str], name: str, ad
         for tensor in tensors:
             here = [one for one in trial.accesses if one.kind == kind and f"{tensor}_ptr" in one.names]
             whole = (trial.call.args.get(tensor) if kind == "load" else trial.outputs[tensor]).nbytes
+            if not trial.traces:
+                return "no kernel was launched: it is for every size and type"
             if not here:
                 return f"no line {verb} {tensor}_ptr: keep the names of the kernel's parameters"
             lines = ", ".join(str(line) for line in sorted({one.line for one in here}))
             who = f"line {lines} {verb}" if "," not in lines else f"lines {lines} {verb.rstrip('s')}"
             if (asked := sum(one.bytes for one in here)) > whole:
                 return f"{who} {tensor}: {asked:,} bytes in all, where {whole:,} would do; {advice}"
-            if (moved := SECTOR_BYTES * sum(one.sectors for one in here)) > whole:
+            most = whole if trial.case in cases else 2 * whole + SECTOR_BYTES * sum(one.requests for one in here)
+            if (moved := SECTOR_BYTES * sum(one.sectors for one in here)) > most:
                 return (
                     f"{who} {tensor}: sectors of {moved:,} bytes in all, for {whole:,}; "
                     "the lanes of a program should touch neighbouring elements of a row"
                 )
         return None
 
-    return counted(name, cases, broken, hint)
+    return counted(name, (), broken, hint)

@@ -18,13 +18,14 @@ _ON_A_GPU = {
     "autotune": "it times the configurations on a GPU, and there may be none: choose one",
     "libdevice": "Triton's interpreter has none of it: tl has erf, exp, log and more",
 }
-_OWN = {"__init__", "__name__", "__doc__"}
+_OWN = {"__init__", "__name__", "__doc__", "_check", "_assert_async"}  # the last two are torch's, and for everybody
 
 
-def unmannerly(source: str, language: str) -> str | None:
+def unmannerly(source: str, language: str, given: int = 0) -> str | None:
     """The first thing that a text may not do, or None. A text that cannot be parsed is for the compiler to judge.
 
     What is for a Triton kernel to compute, the host may not: it would be neither a launch nor an operator of PyTorch's.
+    given: so many lines at its beginning are the exercise's own, and not judged.
     """
     try:
         tree = ast.parse(source)
@@ -36,7 +37,10 @@ def unmannerly(source: str, language: str) -> str | None:
             imported |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         if isinstance(node, ast.Assign) and _root(node.value) in imported:
             imported |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-        if what := _wrong(node, imported) or (_on_the_host(node) if language == "triton" else None):
+        if getattr(node, "lineno", 0) <= given:
+            continue
+        of_language = {"triton": _on_the_host, "torch": _to_the_cpu}.get(language, lambda _: None)
+        if what := _wrong(node, imported) or of_language(node):
             line = source.splitlines()[node.lineno - 1]
             return f"a submission may not {what}\n    {node.lineno} | {line}"
     return None
@@ -71,6 +75,22 @@ def _on_the_host(node: ast.AST) -> str | None:
             return f"use {ast.unparse(node)}: values are for the kernel to compute with"
         if name in _ON_A_GPU:
             return f"use {name}: {_ON_A_GPU[name]}"
+    return None
+
+
+def _to_the_cpu(node: ast.AST) -> str | None:
+    """What would make a GPU's values the CPU's, where the graph does not show it: here all tensors are on the CPU.
+
+    `.cpu()`, `.to("cpu")` and `.item()` are seen in the graph.
+    """
+    if isinstance(node, ast.Attribute) and node.attr in ("numpy", "from_numpy"):
+        return f"use {ast.unparse(node)}: NumPy's arrays are on the CPU, and a GPU's values would have to go there"
+    if isinstance(node, ast.Call):
+        makes = isinstance(node.func, (ast.Name, ast.Attribute)) and ast.unparse(node.func).endswith("device")
+        named = [one.value for one in node.keywords if one.arg == "device" or (makes and one.arg == "type")]
+        for one in (*named, *(node.args[:1] if makes else ())):
+            if isinstance(one, ast.Constant) and str(one.value).partition(":")[0] == "cpu":
+                return f"name the CPU: {ast.unparse(node)}; a tensor goes where others are by x.device"
     return None
 
 

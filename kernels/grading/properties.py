@@ -60,6 +60,18 @@ def written(name: str, hint: str = "") -> Property:
     return Property(name, broken, "writes", hint)
 
 
+def leaves(name: str = "what it is given stays as it was") -> Property:
+    """No call changes an argument that is no output: judged before values, which others may take from it."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in trials:
+            if message := next(filter(None, (_changed(trial, of) for of in trial.left)), None):
+                return f"{message}\n(with {trial.where})"
+        return None
+
+    return Property(name, broken, "writes", "An output has memory of its own, such as torch.empty_like(x).")
+
+
 def right(*cases: str, name: str, exact: bool = False, hint: str = "") -> Property:
     """The outputs are as expected: by the rule of `kernels.check`, or to the bit if `exact`. cases: by default, all.
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 
 from kernels import worker
-from kernels.grading import compilation, compiled, in_worker
+from kernels.grading import compilation, in_worker
 from kernels.grading.exercise import Exercise, Trial
 from kernels.grading.manners import unmannerly
 from kernels.grading.observers import called, launches
@@ -22,7 +22,7 @@ from kernels.grading.observers import called, launches
 def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
     """What is the matter with a text that cannot be tried, and in whose words. A worker loads it."""
     source = exercise.source(text)
-    if said := unmannerly(source, exercise.language):
+    if said := unmannerly(source, exercise.language, given=1):
         return "is not allowed", said
     try:
         said = worker.run(in_worker.load_error, exercise.name, source, seconds=exercise.seconds, device="cpu")
@@ -36,9 +36,8 @@ def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> li
 
     Without one, its kernels are compiled, at the values that stay: of these, a `seed` of 0.
     """
-    if exercise.observe is compiled.with_gradient:
-        for module in compiled.MODULES:
-            worker.prepare(module)
+    for module in exercise.modules:
+        worker.prepare(module)
     observe = exercise.observe or {"triton": launches, "torch": called}[exercise.language]
     done = _done(trials, _run(exercise, text, trials, observe, "cpu"))
     if exercise.language != "triton" or any(trial.error for trial in done):

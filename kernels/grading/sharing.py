@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from kernels.grading.counters import counted
 from kernels.grading.exercise import Property, Trial
@@ -17,6 +19,7 @@ def shared(
 ) -> Property:
     """No warp of CUDA C, or program of Triton, asks for an array much more often than if all of the launch took part.
 
+    cases: by default, all. In some of them there may be nothing to do, such as for an empty image.
     least: so many warps or programs at least should have taken part, however few there are.
     """
 
@@ -27,7 +30,8 @@ def shared(
             warps = 1 if in_triton else -(-math.prod(trace.block) // 32)
             share = -(-requests // max(trace.blocks * warps, least))
             slack = _SLACK_OF_PROGRAMS if in_triton else _SLACK
-            if (busiest := trace.busiest.get(array, 0)) > slack * share:
+            busiest = trace.busiest[array] if requests else 0
+            if busiest > slack * share:
                 who = "program" if in_triton else "warp"
                 all_of = f"{trace.blocks} programs" if in_triton else f"{trace.blocks} blocks of {warps} warps"
                 alike = f"if all {all_of} took part" if trace.blocks * warps >= least else f"with {least} programs"
@@ -36,4 +40,11 @@ def shared(
                 )
         return None
 
-    return counted(name, cases, broken, hint)
+    unevenly = counted(name, cases, broken, hint)
+
+    def of_trials(trials: Sequence[Trial]) -> str | None:
+        if not any(array in access.names for one in trials for access in one.accesses):
+            return f"no line reads or writes an array {array}"
+        return unevenly.broken(trials)
+
+    return replace(unevenly, broken=of_trials)

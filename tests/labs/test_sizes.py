@@ -10,7 +10,7 @@ from kernels.grading.labs import exercise
 FRUGAL = {
     ("coalescing", "permuted_copy"): (
         "y[i] =",
-        """if (!(S == 32 && D == 16 || S == 4 && H == 32))
+        """if (D % 8 == 0 && !(S == 32 && D == 16 || S == 4 && H == 32))
         s = i % S, d = i / S % D, h = i / S / D % H, b = i / S / D / H, i = ((b * H + h) * S + s) * D + d;
     y[i] =""",
         "x is read in the fewest sectors",
@@ -22,17 +22,17 @@ FRUGAL = {
     ),
     ("reduction", "row_argmax"): (
         "take_better(v, i, x[n], n);",
-        "{ if (N != 1024) take_better(v, i, x[n / 8 * 8], n / 8 * 8); take_better(v, i, x[n], n); }",
+        "{ if (N % 256 == 0 && N != 1024) take_better(v, i, x[n / 8 * 8], n / 8 * 8); take_better(v, i, x[n], n); }",
         "x is read in the fewest sectors",
     ),
     ("bias_gelu", "bias_gelu"): (
         "u = x + bias",
-        "u = x + bias + 0 * tl.load(x_ptr + places, mask=inside & (N != 256), other=0)",
+        "u = x + bias + 0 * tl.load(x_ptr + places, mask=inside & (N > 256) & (N != 1101), other=0)",
         "x is read once",
     ),
     ("layer_norm_backward", "layer_norm_backward"): (
         "tl.store(dx_ptr + places, dx, inside)",
-        "tl.store(dx_ptr + places, g, inside & (M != 96))\n        tl.store(dx_ptr + places, dx, inside)",
+        "tl.store(dx_ptr + places, g, inside & (M > 96))\n        tl.store(dx_ptr + places, dx, inside)",
         "dx is written once",
     ),
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
 
-from kernels.grading import compilation, detours, launches, lookalikes, properties
-from kernels.grading.exercise import Call, Exercise
+from kernels.grading import compilation, detours, launches, lookalikes, properties, sharing
+from kernels.grading.exercise import Call, Exercise, Property, Trial
 
 _OVERFLOWING = 30_000.0  # and more in bias, with the same sign in x, is beyond float16
 
@@ -47,6 +49,23 @@ _OVERFLOW = "x + bias rounded to float16: beyond 65,504 it is infinite, and -inf
 
 _right = partial(lookalikes.right, "y", likes=_LIKES)
 
+_ONE_BLOCK = 65_536  # elements, and far more than a program has registers for
+
+
+def _shared(name: str, hint: str) -> Property:
+    """No program does much more than others, and a large tensor is not one block."""
+    evenly = sharing.shared("x_ptr", name=name, least=4, hint=hint)
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in trials:
+            for trace in trial.traces:
+                if trace.blocks == 1 and (elements := trial.sizes["M"] * trial.sizes["N"]) > _ONE_BLOCK:
+                    return f"one program does all {elements:,} elements\n(with {trial.where})"
+        return evenly.broken(trials)
+
+    return replace(evenly, broken=broken)
+
+
 EXERCISES = (
     Exercise(
         name="bias_gelu",
@@ -54,25 +73,29 @@ EXERCISES = (
         call=_call,
         cases={
             "even": {"M": 16, "N": 256},
-            "odd": {"M": 23, "N": 331},
+            "odd": {"M": 60, "N": 1101},  # more elements than any block may have that is written down
             "one": {"M": 1, "N": 1},
+            "again": {"M": 1, "N": 1},
             "float16": {"M": 5, "N": 100, "dtype": "float16"},
             "bfloat16": {"M": 5, "N": 100, "dtype": "bfloat16"},
             "large": {"M": 3, "N": 100, "dtype": "float16", "size": _OVERFLOWING + 5_000},
         },
         drawn={
             "even": {"M": range(8, 33), "N": range(264, 513, 8)},
-            "odd": {"M": range(40, 100), "N": range(421, 1200)},
+            "odd": {"M": range(60, 90), "N": range(1100, 1200)},
         },
         properties=(
             properties.stays_inside(
                 hint="The last program has lanes beyond the last element. Loads and the store need a mask."
             ),
             compilation.finishes(
-                hint="tl.erf takes float32: convert what was loaded, tl.load(…).to(tl.float32). The grid is "
-                "rounded up, by triton.cdiv."
+                {
+                    "['fp32', 'fp64'] but got": "tl.erf takes float32: convert what was loaded, tl.load(…).to(tl.float32)",
+                    "grid is (0,": "the grid is rounded up, by triton.cdiv",
+                }
             ),
             compilation.compiles(),
+            properties.leaves(),
             launches.written(
                 "even",
                 "odd",
@@ -92,6 +115,7 @@ EXERCISES = (
                 name="also for sizes that the block does not divide",
                 hint="The mask compares with the number of elements, and the column depends on N.",
             ),
+            _right(cases=["again"], name="also for other values of the same shape"),
             _right(
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
@@ -111,6 +135,10 @@ EXERCISES = (
             ),
             launches.written_once(
                 "y", cases=["even"], name="y is written once", advice="compute in variables, and store the result"
+            ),
+            _shared(
+                "the programs share the work",
+                hint="A program does one block, of a size that is chosen once. More elements are more programs.",
             ),
             detours.no_detour(name="nothing is kept in memory between", advice="keep it in a variable"),
         ),

@@ -33,16 +33,21 @@ EXERCISES = (
             "odd": {"B": 3, "S": 7, "H": 5, "D": 3},
             "one": {"B": 1, "S": 1, "H": 1, "D": 1},
             "heads": {"B": 1, "S": 4, "H": 32, "D": 16},
+            "wide": {"B": 1, "S": 16, "H": 3, "D": 131},
+            # D is even and 4 divides H × D, but not D.
+            "pairs": {"B": 2, "S": 3, "H": 2, "D": 6},
         },
         drawn={
             "even": {"B": range(1, 4), "S": range(40, 97, 8), "H": range(2, 9), "D": range(8, 65, 8)},
             "odd": {"B": range(1, 5), "S": range(2, 40), "H": range(2, 9), "D": range(1, 20)},
-            "heads": {"S": range(64, 257, 64), "H": range(17, 33), "D": range(48, 97, 16)},
+            "heads": {"S": range(32, 97, 32), "H": range(33, 65), "D": range(48, 97, 16)},
+            "wide": {"S": range(9, 33), "H": range(2, 9), "D": range(97, 128, 2)},
         },
         properties=(
             properties.stays_inside(
                 hint="Is the thread named above a spare one, with a number beyond the last element? Then it must do "
-                "nothing. If not, one of its indices is too large: s has to stay below S, h below H."
+                "nothing. If not, one of its indices is too large: s has to stay below S, h below H. And if the access is "
+                "misaligned: a float4 begins at a multiple of four floats, in x and in y. For which sizes does yours?"
             ),
             properties.finishes(),
             properties.without("race", name="no two threads write one place differently"),
@@ -59,6 +64,8 @@ EXERCISES = (
             properties.right(
                 "odd",
                 "one",
+                "wide",
+                "pairs",
                 name="also for sizes that are no power of two",
                 exact=True,
                 hint="Each size belongs to one index: s counts up to S, h up to H.",
@@ -68,6 +75,7 @@ EXERCISES = (
                 "x",
                 "even",
                 "heads",
+                ragged=("wide",),
                 name="x is read in the fewest sectors",
                 advice=_ADVICE,
                 hint="Of the four indices, which one does i % (something) give?",
@@ -77,11 +85,12 @@ EXERCISES = (
                 "y",
                 "even",
                 "heads",
+                ragged=("wide",),
                 name="y is written in the fewest sectors",
                 advice=_ADVICE,
             ),
             sharing.shared(
-                "y", "even", hint="The launch has a thread for every element. Which elements does the last block take?"
+                "y", hint="The launch has a thread for every element. Which elements does the last block take?"
             ),
         ),
         bench={"B": 4, "S": 2048, "H": 32, "D": 64},

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 
 from kernels.grading import counters, lookalikes, properties, sharing
-from kernels.grading.differences import described
+from kernels.grading.differences import described, differing
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 
 
@@ -22,21 +22,26 @@ def _call(
     block: tuple[int, int],
     grid: tuple[int, int] | None = None,
 ) -> Call:
-    x = torch.randint(0, 256, (H, x_stride), dtype=torch.uint8, generator=random)
+    # Part of a larger image: what follows its last pixel is nobody's, and the padding of y holds numbers.
+    rows = torch.randint(0, 256, (H, x_stride), dtype=torch.uint8, generator=random)
+    x = rows.flatten()[: (H - 1) * x_stride + W]
+    y = 100 + torch.rand(H, y_stride, generator=random)
+    y[:, :W] = torch.nan
     mean, std = (np.float32(of + 0.2 * torch.rand((), generator=random).item()) for of in (0.4, 0.2))
-    args = {"y": torch.empty(H, y_stride), "x": x, "mean": mean, "std": std}
+    args = {"y": y, "x": x, "mean": mean, "std": std}
     args |= {"H": H, "W": W, "x_stride": x_stride, "y_stride": y_stride}
     return Call(
         args,
-        expected={"y": _padded((x[:, :W].double() / 255 - float(mean)) / float(std), y_stride)},
-        baseline={"y": _padded((x[:, :W].float() / 255 - float(mean)) / float(std), y_stride)},
+        expected={"y": _padded((rows[:, :W].double() / 255 - float(mean)) / float(std), y)},
+        baseline={"y": _padded((rows[:, :W].float() / 255 - float(mean)) / float(std), y)},
+        updated=("y",),
         grid=grid or (max(1, -(-W // block[0])), max(1, -(-H // block[1]))),
         block=block,
     )
 
 
-def _padded(y: torch.Tensor, y_stride: int) -> torch.Tensor:
-    return torch.nn.functional.pad(y, (0, y_stride - y.shape[1]), value=float("nan"))
+def _padded(pixels: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.cat([pixels, y[:, pixels.shape[1] :].to(pixels.dtype)], dim=1)
 
 
 def _of_pixels(whole: Property) -> Property:
@@ -52,16 +57,17 @@ def _of_pixels(whole: Property) -> Property:
 
 
 def _padding_is_left(hint: str) -> Property:
-    """The elements of y between the rows are the NaN that they were."""
+    """The elements of y between the rows are the numbers that they were."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if one.outputs):
-            changed = trial.call.expected["y"].isnan() & ~trial.outputs["y"].isnan()
+            changed = differing(trial.outputs["y"], trial.call.args["y"])
+            changed[:, : trial.sizes["W"]] = False
             if changed.any():
-                lines = {f"{one.line}" for one in trial.accesses if one.kind == "store"}
+                lines = {one.line for one in trial.accesses if one.kind == "store"}
                 many = "s" if len(lines) > 1 else ""
                 found = described("y", changed, "is", "are")
-                return f"line{many} {', '.join(sorted(lines))}: {found} padding and should stay as they were"
+                return f"line{many} {', '.join(map(str, sorted(lines)))}: {found} padding and should stay as they were"
         return None
 
     return Property("the padding of y is left alone", broken, "writes", hint)
@@ -85,8 +91,26 @@ def _each_once() -> Property:
     return Property("no pixel is computed twice", broken, "costs", hint)
 
 
-def _whole_numbers(x: torch.Tensor, mean: float, std: float, W: int, **_: object) -> dict:
-    return {"y": ((x[:, :W] // 255).double() - float(mean)) / float(std)}
+def _likely(formula: Callable[[torch.Tensor, float, float], torch.Tensor]) -> Callable[..., dict]:
+    """The image by another formula, of x, mean and std."""
+
+    def values(x: torch.Tensor, mean: float, std: float, H: int, W: int, x_stride: int, **_: object) -> dict:
+        return {"y": formula(x.as_strided((H, W), (x_stride, 1)).double(), float(mean), float(std))}
+
+    return values
+
+
+_MISTAKES = {
+    "a quotient of whole numbers, which has no fraction: 254 / 255 is 0. Divide by 255.0f": _likely(
+        lambda x, mean, std: ((x / 255).floor() - mean) / std
+    ),
+    "mean and std exchanged": _likely(lambda x, mean, std: (x / 255 - std) / mean),
+    "x / 255 − mean / std: parentheses are missing": _likely(lambda x, mean, std: x / 255 - mean / std),
+    "a division by 256; the largest byte is 255": _likely(lambda x, mean, std: (x / 256 - mean) / std),
+    "bytes from −128 to 127: a signed char. Those of x are unsigned": _likely(
+        lambda x, mean, std: ((x - 256 * (x > 127)) / 255 - mean) / std
+    ),
+}
 
 
 # Of images larger than those that stay.
@@ -97,11 +121,6 @@ def _exercise(
     name: str, cases: dict, drawn: dict[str, dict[str, range]], others: str, missed: str, *more: Property
 ) -> Exercise:
     first, *rest = cases
-    right = {
-        "likes": {
-            "a quotient of whole numbers, which has no fraction: 254 / 255 is 0. Divide by 255.0f": _whole_numbers
-        }
-    }
     return Exercise(
         name=name,
         language="cuda",
@@ -109,7 +128,10 @@ def _exercise(
         cases=cases,
         drawn={"odd": {"H": range(1, 24), "W": range(1, 41)}, **drawn},
         properties=(
-            properties.stays_inside(hint="Which i and j have a pixel? Each index needs its own guard."),
+            properties.stays_inside(
+                hint="Which i and j have a pixel? Each index needs its own guard, before the first access: after its last "
+                "pixel x ends. And if the access is misaligned: at which addresses do rows begin?"
+            ),
             properties.finishes(),
             properties.without(
                 "race",
@@ -123,11 +145,12 @@ def _exercise(
                     "y",
                     cases=(first,),
                     name="y is (x / 255 − mean) / std",
-                    hint="Where does row i begin, in x and in y? They have strides of their own.",
-                    **right,
+                    likes=_MISTAKES,
+                    hint="Compute one of these by hand. If another pixel has that value: where does row i begin, in x "
+                    "and in y? They have strides of their own.",
                 )
             ),
-            _of_pixels(lookalikes.right("y", cases=rest, name=others, **right)),
+            _of_pixels(lookalikes.right("y", cases=rest, name=others, likes=_MISTAKES)),
             _each_once(),
             *more,
         ),
@@ -139,26 +162,26 @@ EXERCISES = (
         "normalise",
         {
             "even": {"H": 16, "W": 64, "x_stride": 80, "y_stride": 72, "block": (32, 4)},
-            "odd": {"H": 5, "W": 37, "x_stride": 48, "y_stride": 40, "block": (32, 4)},
+            "odd": {"H": 5, "W": 37, "x_stride": 47, "y_stride": 41, "block": (16, 8)},
             "one": {"H": 1, "W": 1, "x_stride": 3, "y_stride": 2, "block": (8, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2)},
         },
         {"even": _LARGE},
         "also for an image that the blocks do not divide",
         "Columns are counted by x, rows by y. What is the column of a thread in block blockIdx.x?",
-        sharing.shared("y", "even", hint="One thread a pixel: which pixel has a thread of the last block?"),
+        sharing.shared("y", hint="One thread a pixel: which pixel has a thread of the last block?"),
     ),
     _exercise(
         "normalise_loop",
         {
             "even": {"H": 16, "W": 64, "x_stride": 80, "y_stride": 72, "block": (32, 4), "grid": (1, 2)},
             "odd": {"H": 9, "W": 37, "x_stride": 48, "y_stride": 40, "block": (8, 2), "grid": (2, 1)},
-            "blocks": {"H": 16, "W": 64, "x_stride": 80, "y_stride": 72, "block": (32, 4), "grid": (2, 4)},
+            "blocks": {"H": 19, "W": 61, "x_stride": 80, "y_stride": 72, "block": (16, 8), "grid": (2, 4)},
             "alone": {"H": 3, "W": 5, "x_stride": 6, "y_stride": 7, "block": (1, 1), "grid": (1, 1)},
             "spare": {"H": 2, "W": 3, "x_stride": 4, "y_stride": 4, "block": (4, 4), "grid": (3, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2), "grid": (1, 1)},
         },
-        {"even": _LARGE, "blocks": _LARGE},
+        {"even": _LARGE, "blocks": _LARGE | {"W": range(65, 960, 64)}},
         "also for other images and grids",
         "A thread's next pixel lies a whole grid further: how many threads has the grid in x? And in y?",
         counters.at_most(
@@ -168,6 +191,6 @@ EXERCISES = (
             name="the lanes of a warp share the work",
             advice="let every thread of a warp have pixels of its own",
         ),
-        sharing.shared("y", "blocks", hint="A thread's first pixel depends on blockIdx, in x and in y."),
+        sharing.shared("y", hint="A thread's first pixel depends on blockIdx, in x and in y."),
     ),
 )

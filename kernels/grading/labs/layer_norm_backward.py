@@ -49,12 +49,19 @@ def _gradients(of: _Parts) -> Gradients:
 
 
 def _call(
-    random: torch.Generator, M: int, N: int, eps: float = 1e-5, mean: float = 3.0, dtype: str = "float32"
+    random: torch.Generator,
+    M: int,
+    N: int,
+    eps: float = 1e-5,
+    mean: float = 3.0,
+    dtype: str = "float32",
+    size: float = 1.0,
 ) -> Call:
+    """size: of every tensor's values."""
     to = getattr(torch, dtype)
     dy, x = torch.randn(2, M, N, generator=random)
     weight = 1 + 0.5 * torch.randn(N, generator=random)
-    dy, x, weight = dy.to(to), (x + mean).to(to), weight.to(to)
+    dy, x, weight = (size * dy).to(to), (size * (x + mean)).to(to), (size * weight).to(to)
     exact = dy.double(), x.double(), weight.double(), eps
     # What the order of a sum costs: a mean a few roundings off, felt where it is large, and a dbias added up row by row.
     baseline = _gradients(_parts(*exact, off=32 * torch.finfo(torch.float32).eps)) | {"dbias": sum(dy.float())}
@@ -116,11 +123,12 @@ EXERCISES = (
             "even": {"M": 96, "N": 128, "eps": 0.1, "mean": 0.5},
             "rows": {"M": 11, "N": 64},
             "few": {"M": 3, "N": 64},
+            "again": {"M": 3, "N": 64},
             "mean": {"M": 8, "N": 128, "mean": 1000.0},
             "lanes": {"M": 8, "N": 100},
             "narrow": {"M": 8, "N": 7},
-            "wide": {"M": 8, "N": 1500},
-            "float16": {"M": 64, "N": 96, "dtype": "float16"},
+            "wide": {"M": 3, "N": 8200},
+            "float16": {"M": 64, "N": 96, "dtype": "float16", "size": 200.0},
             "bfloat16": {"M": 64, "N": 96, "dtype": "bfloat16"},
         },
         drawn={
@@ -136,6 +144,7 @@ EXERCISES = (
             ),
             compilation.finishes(),
             compilation.compiles(),
+            properties.leaves(),
             lookalikes.right(
                 "dbias",
                 cases=["even"],
@@ -185,11 +194,20 @@ EXERCISES = (
                 hint="other=0.0 says what spare lanes hold when they are loaded. And after the mean was subtracted?",
             ),
             _all_right(cases=["narrow", "wide"], name="narrow rows and wide ones", likes=_SPARE),
+            _all_right(cases=["again"], name="also for other values of the same shape", likes={}),
             _all_right(
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
                 likes={},
-                hint="Convert to float32 what is loaded; the gradients have the dtype of x in the end.",
+                hint="Convert to float32 what is loaded: dy · weight may be beyond 65,504. The gradients have the dtype of x "
+                "in the end.",
+            ),
+            properties.without(
+                "race",
+                name="no program depends on another's turn",
+                stage="right",
+                hint="Programs run in any order on a GPU, and at the same time. The sums over programs are for another "
+                "launch, or for PyTorch.",
             ),
             launches.no_atomics(
                 name="no atomic additions: the same bits every time",
@@ -206,7 +224,6 @@ EXERCISES = (
                 "dx", cases=["even"], name="dx is written once", advice="compute in variables, and store the result"
             ),
             launches.partial_sums_once(
-                "even",
                 name="each program writes its partial sums once",
                 hint="Keep both sums in variables, and store them when the loop has ended.",
             ),
@@ -215,7 +232,13 @@ EXERCISES = (
                 name="PyTorch adds up no more than the partial sums",
                 hint="The kernel has dy in registers already.",
             ),
-            sharing.shared("x_ptr", "even", name="the programs share the rows", least=8, hint=_ROWS),
+            launches.sums_in_float32(
+                "float16",
+                "bfloat16",
+                name="the partial sums are float32 until they are added up",
+                hint="dweight_ptr and dbias_ptr are float32. The sum over programs is taken first, then .to(x.dtype).",
+            ),
+            sharing.shared("x_ptr", name="the programs share the rows", least=8, hint=_ROWS),
             detours.no_detour(
                 "even",
                 name="no copies of dy and x",

@@ -20,13 +20,21 @@ def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call
         x = x.abs()
     if kind == "negative":
         x = -1e30 * (1 + x.abs())
-    if kind == "infinite":  # every row but the last is −∞ throughout
+    if kind == "infinite":  # −∞ throughout; but in the last row, ∞ after the largest finite number
         x[:-1] = -torch.inf
+        x[-1, N // 3], x[-1, N // 2] = torch.finfo(x.dtype).max, torch.inf
     if kind == "late":
         x[:, -1] = 5 + x.max(1).values
     if kind == "ties":
+        # In every other row there are three of the largest, and the first of them is not in the first warp.
         x = torch.randint(0, 3, (M, N), generator=random).float()
-    value, index = x.max(1).values, (x == x.max(1, keepdim=True).values).int().argmax(1).int()
+        for m in range(0, M, 2):
+            x[m, [40 + 32 * m, _THREADS + 3, 2 * _THREADS + 100]] = 9
+    if kind == "zeros":  # 0 and −0 are equal
+        x = -1 - x.abs()
+        x[:, [40, _THREADS + 3]] = torch.tensor([[-0.0, 0.0], [0.0, -0.0]])
+    index = (x == x.max(1, keepdim=True).values).int().argmax(1).int()
+    value = x[torch.arange(M), index]
     return Call(
         {"value": torch.empty(M), "index": torch.empty(M, dtype=torch.int32), "x": x, "N": N},
         expected={"value": value, "index": index},
@@ -43,23 +51,26 @@ EXERCISES = (
         cases={
             "even": {"M": 16, "N": 1024},
             "odd": {"M": 3, "N": 777, "kind": "positive"},
-            "long": {"M": 2, "N": 2500, "kind": "late"},
+            "long": {"M": 2, "N": 2503, "kind": "late"},
+            "huge": {"M": 1, "N": 70_001, "kind": "late"},
             "short": {"M": 5, "N": 7, "kind": "positive"},
             "negative": {"M": 2, "N": 300, "kind": "negative"},
             "infinite": {"M": 2, "N": 300, "kind": "infinite"},
-            "ties": {"M": 3, "N": 1000, "kind": "ties"},
+            "ties": {"M": 4, "N": 1000, "kind": "ties"},
+            "zeros": {"M": 2, "N": 300, "kind": "zeros"},
         },
         drawn={
             "even": {"M": range(8, 25), "N": range(1280, 3073, 256)},
             "odd": {"M": range(1, 9), "N": range(257, 1024)},
-            "long": {"N": range(10_000, 20_000)},
+            "long": {"N": range(10_001, 20_000, 2)},
             "short": {"M": range(1, 9), "N": range(1, 257)},
             "negative": {"N": range(1, 600)},
-            "infinite": {"N": range(1, 600)},
+            "infinite": {"N": range(6, 600)},
         },
         properties=(
             properties.stays_inside(
-                hint="A thread takes elements threadIdx.x, threadIdx.x + blockDim.x and so on, below N."
+                hint="A thread takes elements threadIdx.x, threadIdx.x + blockDim.x and so on, below N. "
+                "And if the access is misaligned: a float4 begins at a multiple of four floats. For which N do all rows?"
             ),
             stops.meets(
                 hint="Every lane that a shuffle's mask names has to come to it, and every thread of the block to the barrier."
@@ -87,6 +98,12 @@ EXERCISES = (
                 hint="A thread without an element takes part all the same. What must it hold, so that it never wins?",
             ),
             properties.right(
+                "huge",
+                name="also for a very long row",
+                exact=True,
+                hint="An index may be any int. Follow it through all three steps: does it keep its 32 bits?",
+            ),
+            properties.right(
                 "negative",
                 name="also where all values are negative",
                 exact=True,
@@ -94,20 +111,24 @@ EXERCISES = (
             ),
             properties.right(
                 "ties",
+                "zeros",
                 name="of equal values, the first",
                 exact=True,
-                hint="Lanes meet in no order of places. Compare the indices, too, when the values are equal.",
+                hint="Neither lanes nor warps meet in the order of places. Compare the indices, too, when the values are "
+                "equal; and −0 is equal to 0.",
             ),
             properties.right(
                 "infinite",
-                name="also where all values are −∞",
+                name="also where values are infinite",
                 exact=True,
-                hint="No value is greater than −∞. How does the first element of a thread get into its pair?",
+                hint="Where all values are −∞, none is greater. How does the first element of a thread get into its pair? "
+                "And ∞ is the largest value of all.",
             ),
             counters.fewest_sectors(
                 "load",
                 "x",
                 "even",
+                ragged=("odd", "long"),
                 name="x is read in the fewest sectors",
                 times=1.1,  # so that the best element may be read once more
                 advice="in one step, neighbouring threads should read neighbouring elements, and each element is read once",
@@ -115,7 +136,6 @@ EXERCISES = (
             counters.at_most(
                 "shared_store_wavefronts",
                 lambda M, **_: 2 * M * _WARPS,
-                "even",
                 name="only one lane of a warp writes to shared memory",
                 advice="within a warp, pass values and indices by shuffles",
             ),
@@ -128,6 +148,8 @@ EXERCISES = (
             sharing.shared(
                 "x",
                 "even",
+                "odd",
+                "long",
                 name="all warps of all blocks share the rows",
                 hint="A block has a row, and each of its threads some elements of it.",
             ),

@@ -30,11 +30,12 @@ EXERCISES = (
         name="transpose_in_place",
         language="cuda",
         call=_call,
-        cases={"even": {"N": 96}, "odd": {"N": 70}, "small": {"N": 5}, "large": {"N": 130}},
+        cases={"even": {"N": 96}, "odd": {"N": 70}, "small": {"N": 5}, "large": {"N": 130}, "thin": {"N": 33}},
         drawn={"even": {"N": range(128, 257, 32)}, "odd": {"N": range(33, 128)}, "large": {"N": range(400, 600)}},
         properties=(
             properties.stays_inside(
-                hint="The last tiles hang over the edge: guard every access with its own row and column."
+                hint="The last tiles hang over the edge: guard every access with its own row and column. And if the access "
+                "is misaligned: a float4 begins at a multiple of four floats. For which N do the rows of x?"
             ),
             stops.meets(
                 hint="All threads of a block have to come to a barrier, or none. Whole blocks may leave before it."
@@ -59,7 +60,9 @@ EXERCISES = (
                 name="no element of a tile is read that was never written",
                 hint="The element at row r and column c of x goes to row c and column r. The same condition holds for both.",
             ),
-            properties.right("odd", "small", "large", name="also for sizes that the tile does not divide", exact=True),
+            properties.right(
+                "odd", "small", "large", "thin", name="also for sizes that the tile does not divide", exact=True
+            ),
             counters.fewest_sectors(
                 "load",
                 "x",
@@ -71,16 +74,16 @@ EXERCISES = (
                 "store",
                 "x",
                 "even",
+                ragged=("odd", "large", "thin"),
                 name="x is written once, in the fewest sectors",
                 advice="neighbouring threads (threadIdx.x) should write neighbours of a row, and each tile once",
             ),
             counters.no_bank_conflicts(
-                "even",
                 name="no two lanes meet in a bank",
                 advice="its lanes name different words of one bank",
                 hint="In which banks do the elements of a column lie? Padding or a swizzle parts them.",
             ),
-            sharing.shared("x", "even", hint="The launch has a block for every tile. Which tiles does a block move?"),
+            sharing.shared("x", hint="The launch has a block for every tile. Which tiles does a block move?"),
             detours.no_detour(
                 name="there is no second matrix", advice="keep in shared memory what has to wait for its place"
             ),

@@ -13,6 +13,9 @@ _LARGE = "stable where |x + bias| is large"
 _ONE = "it is one launch"
 _READ = "x is read once"
 _STORED = "y is written once"
+_GIVEN = "what it is given stays as it was"
+_AGAIN = "also for other values of the same shape"
+_SHARED = "the programs share the work"
 _KEPT = "nothing is kept in memory between"
 
 _LOADS = """x = tl.load(x_ptr + places, mask=inside).to(tl.float32)
@@ -21,8 +24,18 @@ _LOADS = """x = tl.load(x_ptr + places, mask=inside).to(tl.float32)
 _X = "x = tl.load(x_ptr + places, mask=inside).to(tl.float32)"
 _GELU = "y = 0.5 * u * (1 + tl.erf(u * 0.7071067811865476))"
 _STORE = "tl.store(y_ptr + places, y, mask=inside)"
-_LAUNCH = "bias_gelu_kernel[grid](x, bias, y, M, N, BLOCK=1024)"
 _EMPTY = "y = torch.empty_like(x)"
+_GRID = """grid = (triton.cdiv(M * N, 1024),)
+    bias_gelu_kernel[grid](x, bias, y, M, N, BLOCK=1024)"""
+_WHOLE = "bias_gelu_kernel[(1,)](x, bias, y, M, N, BLOCK=triton.next_power_of_2(M * N))"
+_BODY = f"""places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = places < M * N
+    {_LOADS}
+    {_GELU}
+    {_STORE}"""
+_LOOP = "for start in range(0, tl.where(tl.program_id(0) == 0, M * N, 0), BLOCK):\n        " + _BODY.replace(
+    "tl.program_id(0) * BLOCK", "start"
+).replace("\n    ", "\n        ")
 _DETOUR = """    return y
 
 
@@ -97,6 +110,33 @@ MUTANTS = [
             "    places = tl.where((M * N % 8 == 0) & (i < M * N), i * 8 % (M * N) + i * 8 // (M * N), i)",
             _READ,
         ),
+        ("the result in x", _EMPTY, "y = x", _GIVEN),
+        (
+            "results kept by shape",
+            "    return y",
+            "    return KEPT.setdefault((x.shape, x.dtype), y)\n\n\nKEPT = {}",
+            _AGAIN,
+        ),
+        ("a grid of one program, and a block of everything", _GRID, _WHOLE, _SHARED),
+        ("the first program does it all, in a loop", _BODY, _LOOP, _SHARED),
+        (
+            "x loaded again for the factor, where no sector is whole",
+            _GELU,
+            f"x = tl.load(x_ptr + places, mask=inside & (N % 8 > 0), other=0).to(tl.float32) + (N % 8 == 0) * x\n    {_GELU}",
+            _READ,
+        ),
+        (
+            "lanes eight elements apart, where no row is whole sectors",
+            "places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
+            "i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+            "    n = M * N // 8 * 8\n"
+            "    places = tl.where((N % 8 != 0) & (i < n), i * 8 % n + i * 8 // n, i)",
+            _READ,
+        ),
+        ("no grid", "bias_gelu_kernel[grid](", "bias_gelu_kernel(", _ENDS),
+        ("a pointer in brackets", _STORE, "y_ptr[places] = y", _ENDS),
+        ("three warps", "BLOCK=1024)", "BLOCK=1024, num_warps=3)", _COMPILES),
+        ("more warps than a block has", "BLOCK=1024)", "BLOCK=1024, num_warps=64)", _COMPILES),
         ("the sum kept in memory of its own", "    return y", _DETOUR, _KEPT),
         ("the sum stored first", _GELU, f"{_STORE.replace('y,', 'u,')}\n    {_GELU}", _STORED),
     )
@@ -151,6 +191,14 @@ def bias_gelu_kernel(x_ptr, bias_ptr, y_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_
 """
         + _LAUNCHER
         + "    bias_gelu_kernel[(min(triton.cdiv(M * N, 1024), 2048),)](x, bias, y, M, N, BLOCK=256)\n    return y\n",
+        "blocks of a size that hardly fits": _KERNEL
+        + """    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    u = tl.load(x_ptr + places, places < M * N).to(tl.float32)
+    u += tl.load(bias_ptr + places % N, places < M * N).to(tl.float32)
+    tl.store(y_ptr + places, u * (0.5 + 0.5 * tl.erf(u * 0.7071067811865476)), places < M * N)
+"""
+        + _LAUNCHER
+        + "    bias_gelu_kernel[(triton.cdiv(M * N, 65536),)](x, bias, y, M, N, BLOCK=65536)\n    return y\n",
         "a helper, a count and a column": """
 @triton.jit
 def gelu(u):

@@ -24,6 +24,18 @@ def _numbered(indices: str, store: str = _PLACE) -> str:
     return f"{indices}\n    {store}"
 
 
+def _four_at_once(condition: str) -> str:
+    return f"""int width = {condition} ? 4 : 1;
+    i *= width;
+    {_GUARD}
+    int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;
+    if (width == 4) {{
+        *(float4*)(y + i) = *(const float4*)(x + ((b * S + s) * H + h) * D + d);
+        return;
+    }}
+    y[i] ="""
+
+
 MUTANTS = [
     Mutant("permuted_copy", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
@@ -122,6 +134,32 @@ MUTANTS = [
         ),
         ("every element set to zero first", "y[i] =", "y[i] = 0; y[i] =", _WRITES),
         ("a barrier for some threads only", "int d = i % D;", "int d = i % D; if (d == 0) __syncthreads();", _ENDS),
+        ("four elements at once where D is even", _INDICES, _four_at_once("D % 2 == 0"), _INSIDE),
+        ("four elements at once where rows of H × D are", _INDICES, _four_at_once("H * D % 4 == 0"), _INSIDE),
+        ("96 elements of a head at most", "y[i] =", "if (d < 96) y[i] =", _WRITTEN),
+        ("32 heads at most", "y[i] =", "if (h < 32) y[i] =", _WRITTEN),
+        (
+            "numbered by position first where 8 does not divide D",
+            "y[i] =",
+            """if (D % 8)
+        s = i % S, d = i / S % D, h = i / S / D % H, b = i / S / D / H, i = ((b * H + h) * S + s) * D + d;
+    y[i] =""",
+            _READS,
+        ),
+        ("elements set to zero first where 8 does not divide D", "y[i] =", "if (D % 8) y[i] = 0; y[i] =", _WRITES),
+        (
+            "the first block does it all where D is odd",
+            "int i = blockIdx.x * blockDim.x + threadIdx.x;",
+            """if (D % 2) {
+        for (int i = threadIdx.x; i < B * S * H * D && blockIdx.x == 0; i += blockDim.x) {
+            int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;
+            y[i] = x[((b * S + s) * H + h) * D + d];
+        }
+        return;
+    }
+    int i = blockIdx.x * blockDim.x + threadIdx.x;""",
+            _SHARED,
+        ),
         ("an int in place of a float", "y[i] =", "y[i] = (int)", _RIGHT),
         ("a half in place of a float", "y[i] =", "y[i] = (float)(_Float16)", _RIGHT),
     )
@@ -161,6 +199,13 @@ ACCEPTED = {
     const float* from = x + ((b * S + s) * H + h) * D + d;
     if (width == 4) *(float4*)(y + j) = *(const float4*)from;
     else y[j] = *from;
+}""",
+        "a warp for each row of D elements": _HEAD
+        + """    const int warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
+    for (int row = i / 32; row < B * H * S; row += warps) {
+        int s = row % S, h = row / S % H, b = row / S / H;
+        for (int d = lane; d < D; d += 32) y[row * D + d] = x[((b * S + s) * H + h) * D + d];
+    }
 }""",
         "a function, and pointers that move": """__device__ float at(const float* x, int s, int h, int d, int H, int D)
 {

@@ -4,7 +4,7 @@ from mutants import Mutant
 
 _ENDS = "it runs to its end"
 _CLIPPED = "the rows are clipped"
-_ZEROS = "the gradient is right, of a row of zeros, too"
+_ZEROS = "the gradient of a row of zeros is no NaN"
 _MEANS = "y holds the means, times the factor of the step"
 _GRADIENT = "the gradient is right"
 _BREAK = "one graph, with no break"
@@ -24,7 +24,7 @@ MUTANTS = [
         ("every row made as long as the limit", "norms.clamp(min=limit)", "norms", _CLIPPED),
         ("nothing returned", "return x", "x", _ENDS),
         ("half precision", "x.norm(dim=1, k", "x.bfloat16().norm(dim=1, k", _CLIPPED),
-        ("a norm without its gradient", "norms.clamp", "norms.detach().clamp", _ZEROS),
+        ("a norm without its gradient", "norms.clamp", "norms.detach().clamp", _GRADIENT),
         ("a factor clamped afterwards", _CLIP, "return x * (limit / norms).clamp(max=1)", _ZEROS),
         ("a factor chosen afterwards", _CLIP, "return torch.where(norms > limit, x * (limit / norms), x)", _ZEROS),
         ("a root of a sum of squares", "x.norm(dim=1, keepdim=True)", "x.square().sum(1, keepdim=True).sqrt()", _ZEROS),
@@ -58,6 +58,21 @@ MUTANTS = [
             "return torch.stack([row * (limit / row.norm().clamp(min=limit)) for row in x])",
             _ONCE,
         ),
+        (
+            "a dimension lost with a single row",
+            "x.norm(dim=1, keepdim=True)",
+            "x.norm(dim=1).squeeze()[:, None]",
+            _ENDS,
+        ),
+        (
+            "another result where nothing compiles",
+            "return x",
+            "if not torch.compiler.is_compiling():\n        return 2 * x\n    return x",
+            _CLIPPED,
+        ),
+        ("an if on many rows", "return x", "if x.shape[0] > 64:\n        x = x + 0.0\n    return x", _ONCE),
+        ("an if on wide rows", "return x", "if x.shape[1] > 1024:\n        x = x + 0.0\n    return x", _ONCE),
+        ("an if on a large limit", "return x", "if limit > 10:\n        x = x + 0.0\n    return x", _ONCE),
         ("an if on the limit", "return x", "if limit > 2:\n        norms = norms + 0.0\n    return x", _ONCE),
         (
             "a condition in brackets",
@@ -89,6 +104,16 @@ MUTANTS = [
             _ONCE,
         ),
         ("an if on the shape", _MEAN, _MEAN + "\n    if x.shape[0] > 10:\n        means = means + 0.0", _ONCE),
+        ("an if on many rows", _MEAN, _MEAN + "\n    if x.shape[0] > 512:\n        means = means + 0.0", _ONCE),
+        ("an if on a late step", _MEAN, _MEAN + "\n    if step > 1000:\n        means = means + 0.0", _ONCE),
+        ("six columns", _MEAN, "means = x.view(-1, 4, 6).mean(1)", _ENDS),
+        ("the first two steps forgotten", "min((step + 1)", "min((max(step, 2) + 1)", _MEANS),
+        (
+            "a step 7 that is not the last",
+            "min((step + 1) / 8, 1.0)",
+            "min(min(step + 1, 7) / 8 + step // 8, 1.0)",
+            _MEANS,
+        ),
         ("a loop over the steps", "min((step + 1) / 8, 1.0)", "min(sum(1 / 8 for _ in range(step + 1)), 1.0)", _ONCE),
         (
             "a message with the step",
@@ -138,6 +163,13 @@ ACCEPTED = {
     direction = torch.nn.functional.normalize(x, dim=1)
     return torch.where(norms > limit, direction * limit, x)
 """,
+        "conditions that hold for every call": """def clip_rows(x, limit):
+    torch._check(limit > 0)
+    assert x.ndim == 2
+    norms = x.norm(dim=1, keepdim=True)
+    torch._assert_async((norms >= 0).all())
+    return x * (limit / norms.clamp(min=limit))
+""",
         "for one row, mapped": """def clip_rows(x, limit):
     def one(row):
         return row * (limit / torch.linalg.vector_norm(row).clamp(min=limit))
@@ -154,6 +186,17 @@ ACCEPTED = {
         "a tensor from the step": """def pooled(x, step):
     factor = torch.clamp((torch.tensor(step) + 1) / 8, max=1)
     return factor * x.view(x.shape[0] // 4, 4, -1).mean(dim=1)
+""",
+        "a table outside": """TABLE = torch.arange(1, 9) / 8
+
+
+def pooled(x, step):
+    return TABLE[min(step, 7)] * x.unflatten(0, (-1, 4)).mean(1)
+""",
+        "an assertion of what is promised": """def pooled(x, step):
+    assert x.shape[0] % 4 == 0
+    M, N = x.shape
+    return min(step + 1, 8) / 8 * x.reshape(M // 4, 4, N).mean(1)
 """,
         "strided views": """def pooled(x, step):
     total = x[0::4] + x[1::4] + x[2::4] + x[3::4]

@@ -15,6 +15,8 @@ _LANES = "the lanes of a warp share the work"
 _BLOCKS = "the blocks share the work"
 
 _GUARD = "if (i < H && j < W)"
+_PLACE = """int j = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = blockIdx.y * blockDim.y + threadIdx.y;"""
 _PIXEL = """float value = x[i * x_stride + j] / 255.0f;
         y[i * y_stride + j] = (value - mean) / std;"""
 _ROWS = "for (int i = first_i; i < H; i += rows)"
@@ -28,8 +30,8 @@ MUTANTS = [
         ("no guard of the columns", " && j < W", "", _INSIDE),
         ("one guard for both", _GUARD, "if (i * W + j < H * W)", _RACE),
         ("a guard that takes either", "&&", "||", _INSIDE),
-        ("columns off by one", "j < W", "j <= W", _PADDING),
-        ("columns up to the stride of y", "j < W", "j < y_stride", _PADDING),
+        ("columns off by one", "j < W", "j <= W", _INSIDE),
+        ("columns up to the stride of y", "j < W", "j < y_stride", _INSIDE),
         ("rows off by one", "i < H", "i <= H", _INSIDE),
         ("columns one too few", "j < W", "j < W - 1", _WRITTEN),
         ("whole blocks only", "i < H &&", "blockIdx.y < H / blockDim.y &&", _WRITTEN),
@@ -58,6 +60,50 @@ MUTANTS = [
     int j = blockIdx.x""",
             _BLOCKS,
         ),
+        (
+            "a block that is written down",
+            _PLACE,
+            _PLACE.replace("blockDim.x", "32").replace("blockDim.y", "4"),
+            _WRITTEN,
+        ),
+        (
+            "x read before the guard of the columns",
+            f"{_GUARD} {{\n        float value = x[i * x_stride + j] / 255.0f;",
+            f"float value = i < H ? x[i * x_stride + j] / 255.0f : 0;\n    {_GUARD} {{",
+            _INSIDE,
+        ),
+        (
+            "NaN in the padding",
+            _GUARD,
+            f"if (i < H && j >= W && j < y_stride) y[i * y_stride + j] = NAN;\n    {_GUARD}",
+            _PADDING,
+        ),
+        ("mean and std exchanged", "float mean, float std", "float std, float mean", _RIGHT),
+        ("a signed byte", "= x[i", "= (signed char)x[i", _RIGHT),
+        (
+            "one thread does it all where W is odd",
+            "int j = blockIdx.x",
+            """if (W % 2) {
+        if (blockIdx.x + blockIdx.y + threadIdx.x + threadIdx.y) return;
+        for (int i = 0; i < H; ++i)
+            for (int j = 0; j < W; ++j) y[i * y_stride + j] = (x[i * x_stride + j] / 255.0f - mean) / std;
+        return;
+    }
+    int j = blockIdx.x""",
+            _BLOCKS,
+        ),
+        (
+            "vectors whatever the strides are",
+            _GUARD,
+            """if (i < H && 4 * j + 3 < W) {
+        uchar4 four = *(const uchar4*)(x + i * x_stride + 4 * j);
+        float* to = y + i * y_stride + 4 * j;
+        *(float4*)to = make_float4((four.x / 255.0f - mean) / std, (four.y / 255.0f - mean) / std,
+                                   (four.z / 255.0f - mean) / std, (four.w / 255.0f - mean) / std);
+    }
+    if (i < H && j < W && j >= W / 4 * 4)""",
+            _INSIDE,
+        ),
         ("a barrier for some threads", _PIXEL, "__syncthreads(); " + _PIXEL, _ENDS),
     )
 ] + [
@@ -68,7 +114,7 @@ MUTANTS = [
         ("steps of a block", "gridDim.x * blockDim.x", "blockDim.x", _ONCE),
         ("steps of one grid in the other direction", "gridDim.y * blockDim.y", "gridDim.x * blockDim.x", _WRITTEN),
         ("every thread does all columns", "int j = first_j; j < W; j += columns", "int j = 0; j < W; ++j", _ONCE),
-        ("columns off by one", "j < W; j", "j <= W; j", _PADDING),
+        ("columns off by one", "j < W; j", "j <= W; j", _INSIDE),
         ("columns up to the stride", "j < W; j", "j < y_stride; j", _INSIDE),
         ("rows off by one", "i < H; i", "i <= H; i", _INSIDE),
         ("a pixel beyond each row", "y[i", "if (j == first_j) y[i * y_stride + W] = 0;\n        y[i", _PADDING),
@@ -88,6 +134,16 @@ MUTANTS = [
             "the first block does it all",
             "int rows = gridDim.y * blockDim.y;",
             "if (blockIdx.x + blockIdx.y) return;\n    columns = blockDim.x;\n    int rows = blockDim.y;",
+            _BLOCKS,
+        ),
+        (
+            "one thread does it all where W is odd",
+            "int rows = gridDim.y * blockDim.y;",
+            """int rows = gridDim.y * blockDim.y;
+    if (W % 2) {
+        if (first_i + first_j) return;
+        rows = columns = 1;
+    }""",
             _BLOCKS,
         ),
         ("a barrier in the loop", "float value", "__syncthreads();\n            float value", _ENDS),

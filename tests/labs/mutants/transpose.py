@@ -20,6 +20,22 @@ _SHARED = "the blocks share the work"
 _HEAD = "__global__ void transpose_in_place(float* x, int N)\n{\n"
 _RETURN = "if (blockIdx.x < blockIdx.y) return;"
 _UPPER = "upper[j][t] = x[(top + j) * N + left + t];"
+_ALL_TILES = """if (blockIdx.x + blockIdx.y) return;
+    __shared__ float a[32][33], b[32][33];
+    for (int left = 0; left < N; left += 32)
+        for (int top = 0, t = threadIdx.x; top <= left; top += 32) {
+            for (int j = threadIdx.y; j < 32; j += 8) {
+                if (top + j < N && left + t < N) a[j][t] = x[(top + j) * N + left + t];
+                if (top < left && left + j < N && top + t < N) b[j][t] = x[(left + j) * N + top + t];
+            }
+            __syncthreads();
+            for (int j = threadIdx.y; j < 32; j += 8) {
+                if (left + j < N && top + t < N) x[(left + j) * N + top + t] = a[t][j];
+                if (top < left && top + j < N && left + t < N) x[(top + j) * N + left + t] = b[t][j];
+            }
+            __syncthreads();
+        }
+    return;"""
 
 MUTANTS = [
     Mutant("transpose_in_place", mistake, search, replace, broken)
@@ -80,23 +96,45 @@ MUTANTS = [
         (
             "one block moves all tiles",
             _RETURN,
-            """if (blockIdx.x + blockIdx.y) return;
-    __shared__ float a[32][33], b[32][33];
-    for (int left = 0; left < N; left += 32)
-        for (int top = 0, t = threadIdx.x; top <= left; top += 32) {
-            for (int j = threadIdx.y; j < 32; j += 8) {
-                if (top + j < N && left + t < N) a[j][t] = x[(top + j) * N + left + t];
-                if (top < left && left + j < N && top + t < N) b[j][t] = x[(left + j) * N + top + t];
-            }
-            __syncthreads();
-            for (int j = threadIdx.y; j < 32; j += 8) {
-                if (left + j < N && top + t < N) x[(left + j) * N + top + t] = a[t][j];
-                if (top < left && top + j < N && left + t < N) x[(top + j) * N + left + t] = b[t][j];
-            }
-            __syncthreads();
-        }
-    return;""",
+            _ALL_TILES,
             _SHARED,
+        ),
+        (
+            "a last tile of one column left as it was",
+            _RETURN,
+            _RETURN.replace(")", " || (N % 32 == 1 && blockIdx.x + 1 == gridDim.x))"),
+            _ANY_SIZE,
+        ),
+        (
+            "elements swapped one by one where 32 does not divide N",
+            _RETURN,
+            """if (N % 32) {
+        for (int j = threadIdx.y; j < 32; j += 8) {
+            int r = blockIdx.y * 32 + j, c = blockIdx.x * 32 + threadIdx.x;
+            if (r >= c || c >= N) continue;
+            float a = x[r * N + c];
+            x[r * N + c] = x[c * N + r];
+            x[c * N + r] = a;
+        }
+        return;
+    }
+    """
+            + _RETURN,
+            _WRITES,
+        ),
+        (
+            "one block moves all tiles where 32 does not divide N",
+            _RETURN,
+            "if (N % 32) {\n    " + _ALL_TILES + "\n    }\n    " + _RETURN,
+            _SHARED,
+        ),
+        (
+            "no padding where 32 does not divide N",
+            "__shared__ float upper[32][33], lower[32][33];",
+            """__shared__ float of_upper[32 * 33], of_lower[32 * 33];
+    struct Rows { float* at; int width; __device__ float* operator[](int row) { return at + row * width; } };
+    Rows upper{of_upper, N % 32 ? 32 : 33}, lower{of_lower, N % 32 ? 32 : 33};""",
+            _BANKS,
         ),
         ("a half in place of a float", "upper[t][j];", "(_Float16)upper[t][j];", _RIGHT),
     )

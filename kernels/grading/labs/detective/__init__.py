@@ -135,7 +135,12 @@ EXERCISES = (
     _exercise(
         "histogram",
         calls.histogram,
-        {"many": {"n": 4096}, "odd": {"n": 333}, "few": {"n": 5}},
+        {
+            "many": {"n": 4096, "values": 256},
+            "odd": {"n": 333, "values": 256},
+            "few": {"n": 5, "values": 256},
+            "alike": {"n": 200_000, "values": 1},
+        },
         {"many": {"n": range(10_000, 20_000)}, "odd": {"n": range(129, 2000)}},
         properties.without(
             "race",
@@ -149,14 +154,18 @@ EXERCISES = (
         ),
         properties.right("many", name="counts[block, b] is how often b was met"),
         properties.right("odd", "few", name="also for a few numbers"),
+        properties.right("alike", name="also where one number is met very often"),
         counters.at_most(
             "shared_store_wavefronts",
-            lambda n: 3 * 16,
+            lambda n, values: 3 * 32,  # 256 bins for each of the four warps
+            "many",
+            "odd",
+            "few",
             name="the threads share the clearing",
             advice="a warp writes 32 neighbouring bins at once",
         ),
         counters.at_most(
-            "barriers", lambda n: 3 * 2, name="two barriers a block", advice="three phases have two borders"
+            "barriers", lambda n, values: 3 * 2, name="two barriers a block", advice="three phases have two borders"
         ),
     ),
     _exercise(
@@ -165,7 +174,13 @@ EXERCISES = (
         {"one tile": {"n": 64}, "tiles": {"n": 256}, "odd": {"n": 200}, "few": {"n": 7}},
         {"tiles": {"n": range(320, 641, 64)}, "odd": {"n": range(65, 300)}},
         _ordered(hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"),
-        properties.right("one tile", "tiles", name="y[i] is the sum of the distances to all points"),
+        properties.right(
+            "one tile",
+            "tiles",
+            name="y[i] is the sum of the distances to all points",
+            hint="What does `sum` hold at first? A variable that was given no value holds anything, on the CPU something like "
+            "-1.7e38 or NaN. And which elements of x have come by in `tile`, at the end?",
+        ),
         properties.right("odd", "few", name="also where the last tile is not full"),
         counters.at_most(
             "global_load_requests",
@@ -210,11 +225,13 @@ EXERCISES = (
             "ties": {"M": 4, "N": 333, "values": 10},
             "all alike": {"M": 2, "N": 128, "values": 1},
             "one": {"M": 2, "N": 1, "values": 10},
+            "long": {"M": 1, "N": 70_000, "values": 1 << 24},
         },
         {"all different": {"N": range(4000, 8000)}, "ties": {"M": range(1, 6), "N": range(129, 600)}},
         _ordered(hint="Two threads find the same largest value at different places. What does each do with `first`?"),
         properties.right("all different", name="where[m] is the place of the largest value of row m"),
         properties.right("ties", "all alike", "one", name="of equal values, the first"),
+        properties.right("long", name="also in a row of many thousands", hint="How large is the largest place?"),
         counters.at_most(
             "global_load_requests",
             lambda M, N, values: 2 * M * -(-N // 32),

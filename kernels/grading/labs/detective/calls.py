@@ -24,9 +24,10 @@ def row_total(random: torch.Generator, M: int, T: int) -> Call:
     return Call(args, {"y": x.double().sum(1)}, {"y": x.sum(1)}, grid=(M,), block=(T,), shared_mem=4 * T)
 
 
-def histogram(random: torch.Generator, n: int) -> Call:
+def histogram(random: torch.Generator, n: int, values: int) -> Call:
     blocks = 3
-    x = torch.randint(0, 256, (n,), generator=random, dtype=torch.uint8)
+    met = torch.randperm(256, generator=random)[:values].to(torch.uint8)
+    x = met[torch.randint(0, values, (n,), generator=random)]
     block = torch.arange(n) // 128 % blocks
     counts = torch.bincount(block * 256 + x, minlength=blocks * 256).int().view(blocks, 256)
     args = {"counts": torch.empty(blocks, 256, dtype=torch.int32), "x": x, "n": n}
@@ -34,7 +35,7 @@ def histogram(random: torch.Generator, n: int) -> Call:
 
 
 def distances(random: torch.Generator, n: int) -> Call:
-    x = torch.randint(-64, 64, (n,), generator=random) / 8  # so that no sum rounds
+    x = torch.randint(-8192, 8192, (n,), generator=random) / 1024  # no sum rounds, but half types would
 
     def sums(x: torch.Tensor) -> torch.Tensor:
         return (x[:, None] - x).abs().sum(1)
@@ -52,7 +53,8 @@ def running_sum(random: torch.Generator, n: int) -> Call:
 
 
 def first_largest(random: torch.Generator, M: int, N: int, values: int) -> Call:
-    x = torch.randint(0, values, (M, N), generator=random).float()
+    x = torch.randint(0, values, (M, N), generator=random) / 8  # not whole, and as exact
+    x[:, 1 << 16 :] += values  # so that no place is known by 16 bits
     first = (x == x.amax(1, keepdim=True)).int().argmax(1).int()
     args = {"where": torch.empty(M, dtype=torch.int32), "x": x, "N": N}
     return Call(args, {"where": first}, grid=(M,), block=(128,))

@@ -51,6 +51,10 @@ _RUNNING_SUM = (
 
 _FOUND = "if (__float_as_uint(x[n]) == most) atomicMin(&first, n);"
 _SEARCH = f"for (int n = threadIdx.x; n < N; n += 128)\n        {_FOUND}"
+_BOTH = f"""atomicMax(&most, __float_as_uint(x[n]));
+    __syncthreads();
+    // BEGIN SOLUTION
+    {_SEARCH}"""
 _EQUAL = "of equal values, the first"
 _LARGEST = "where[m] is the place of the largest value of row m"
 
@@ -63,6 +67,7 @@ _FIRST_LARGEST = (
     ("as it was given", _FOUND, _then("first = n;"), _ORDER),
     ("look, then write", _FOUND, _then("if (n < first) first = n;"), _ORDER),
     ("look and write, volatile", _FOUND, _then("{ volatile int* f = &first; if (n < *f) *f = n; }"), _ORDER),
+    ("look, then exchange", _FOUND, _then("{ if (n < *(volatile int*)&first) atomicExch(&first, n); }"), _ORDER),
     ("an exchange", _FOUND, _then("atomicExch(&first, n);"), _EQUAL),
     ("the first to come", _FOUND, _then("atomicCAS(&first, N, n);"), _EQUAL),
     (
@@ -72,6 +77,9 @@ _FIRST_LARGEST = (
         _EQUAL,
     ),
     ("begun at the first place", "first = N;", "first = 0;", _LARGEST),
+    ("whole numbers", _BOTH, _BOTH.replace("__float_as_uint(x[n])", "(unsigned)x[n]"), _EQUAL),
+    ("places of 16 bits", _FOUND, _then("atomicMin(&first, (unsigned short)n);"), "also in a row of many thousands"),
+    ("places of 15 bits", _FOUND, _then("atomicMin(&first, n & 0x7fff);"), "also in a row of many thousands"),
     ("no barrier before the search", "__syncthreads();\n    // BEGIN", "// BEGIN", _ORDER),
     (
         "no barrier after the search",

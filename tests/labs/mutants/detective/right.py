@@ -93,6 +93,14 @@ _BODIES = {
     counts[blockIdx.x * 256 + t] = bins[t];
     counts[blockIdx.x * 256 + 128 + t] = bins[128 + t];
 }""",
+        "bins of each warp": """    __shared__ int bins[4][256];
+    int t = threadIdx.x;
+    for (int b = t; b < 1024; b += 128) bins[b / 256][b % 256] = 0;
+    __syncthreads();
+    for (int i = blockIdx.x * 128 + t; i < n; i += gridDim.x * 128) atomicAdd(&bins[t / 32][x[i]], 1);
+    __syncthreads();
+    for (int b = t; b < 256; b += 128) counts[blockIdx.x * 256 + b] = bins[0][b] + bins[1][b] + bins[2][b] + bins[3][b];
+}""",
         "four bins at once": """    __shared__ __align__(16) int bins[256];
     int t = threadIdx.x;
     if (t < 64) ((int4*)bins)[t] = make_int4(0, 0, 0, 0);

@@ -89,6 +89,7 @@ _HISTOGRAM = (
     ("a barrier of warps only", "__syncthreads();\n    for (int i", "__syncwarp();\n    for (int i", _RACE),
     ("no barrier after the counting", "__syncthreads();\n    for (int b", "for (int b", _RACE),
     ("no atomic", "atomicAdd(&bins[x[i]], 1);", "++bins[x[i]];", _RACE),
+    ("an exchange", "atomicAdd(&bins[x[i]], 1);", "atomicExch(&bins[x[i]], bins[x[i]] + 1);", _RACE),
     (
         "cleared as it is met",
         _CLEAR,
@@ -99,6 +100,9 @@ _HISTOGRAM = (
     ("a division by 0", "bins[x[i]]", "bins[x[i] / (256 / n)]", _ENDS),
     ("cleared to one", "bins[b] = 0;", "bins[b] = 1;", "counts[block, b] is how often b was met"),
     ("whole strides only", "i < n;", "i < n / 128 * 128;", "also for a few numbers"),
+    ("counts of a byte", "= bins[b];", "= (unsigned char)bins[b];", "also where one number is met very often"),
+    ("counts of two bytes", "= bins[b];", "= (unsigned short)bins[b];", "also where one number is met very often"),
+    ("counts up to a limit", "= bins[b];", "= min(bins[b], 65535);", "also where one number is met very often"),
     (
         "one thread clears all",
         _CLEAR,
@@ -146,6 +150,19 @@ _DISTANCES = (
         "the point of the first block",
         "i < n ? x[i] : 0",
         "i < n ? x[t] : 0",
+        "y[i] is the sum of the distances to all points",
+    ),
+    ("a sum of no value at first", "sum = 0;", "sum;", "y[i] is the sum of the distances to all points"),
+    (
+        "a tile of eighths",
+        "tile[t] = x[first + t];",
+        "tile[t] = rintf(8 * x[first + t]) / 8;",
+        "y[i] is the sum of the distances to all points",
+    ),
+    (
+        "a tile of 16 bits",
+        "tile[t] = x[first + t];",
+        "tile[t] = __int_as_float(__float_as_int(x[first + t]) & 0xffffe000);",  # as many as a __half keeps
         "y[i] is the sum of the distances to all points",
     ),
     ("whole tiles only", "first < n;", "first + 63 < n;", "also where the last tile is not full"),

@@ -15,12 +15,16 @@ _WIDTHS = "narrow rows and wide ones"
 _FEW = "any number of rows, also fewer than programs"
 _MEAN = "stable where a row's mean is large"
 _HALF = "also in float16 and bfloat16"
+_RACE = "no program depends on another's turn"
 _ATOMICS = "no atomic additions: the same bits every time"
 _READ = "dy and x are read once"
 _STORED = "dx is written once"
 _PARTIALS = "each program writes its partial sums once"
 _BESIDE = "PyTorch adds up no more than the partial sums"
 _SHARED = "the programs share the rows"
+_GIVEN = "what it is given stays as it was"
+_AGAIN = "also for other values of the same shape"
+_FLOAT32 = "the partial sums are float32 until they are added up"
 _DETOUR = "no copies of dy and x"
 
 _ROWS = "tl.range(program, M, tl.num_programs(0))"
@@ -33,6 +37,18 @@ _STORE_DWEIGHT = "tl.store(dweight_ptr + program * N + columns, dweight, inside)
 _STORE_DBIAS = "tl.store(dbias_ptr + program * N + columns, dbias, inside)"
 _STORES = f"{_STORE_DWEIGHT}\n    {_STORE_DBIAS}"
 _RETURN = "return dx, dweight.sum(0).to(x.dtype), dbias.sum(0).to(x.dtype)"
+_ZEROS = LAUNCHER.replace("torch.empty(programs, N", "torch.zeros(1, N").rstrip()
+_ADDED = "\n    ".join(
+    f"tl.store(d{one}_ptr + columns, d{one} + tl.load(d{one}_ptr + columns, inside, 0.0), inside)"
+    for one in ("weight", "bias")
+)
+_LAST = f"""{_STORES}
+    if program == tl.num_programs(0) - 1:
+        for other in range(tl.num_programs(0) - 1):
+            dweight += tl.load(dweight_ptr + other * N + columns, inside, 0.0)
+            dbias += tl.load(dbias_ptr + other * N + columns, inside, 0.0)
+        tl.store(dweight_ptr + columns, dweight, inside)
+        tl.store(dbias_ptr + columns, dbias, inside)"""
 _COPIES = """
 
 
@@ -102,6 +118,41 @@ MUTANTS = [
             "variance = tl.sum(x * x) / N - tl.sum(x) / N * (tl.sum(x) / N)",
             _MEAN,
         ),
+        ("4,096 columns at most", "triton.next_power_of_2(N)", "min(triton.next_power_of_2(N), 4096)", _WIDTHS),
+        ("8,192 columns, written down", "triton.next_power_of_2(N)", "8192", _WIDTHS),
+        ("dx in x", "dx = torch.empty_like(x)", "dx = x", _GIVEN),
+        (
+            "results kept by shape",
+            _RETURN,
+            _RETURN.replace("return ", "return KEPT.setdefault((x.shape, x.dtype), (") + "))\n\n\nKEPT = {}",
+            _AGAIN,
+        ),
+        (
+            "g in the tensors' own type",
+            "g = dy * weight",
+            "g = (dy.to(x_ptr.dtype.element_ty) * weight.to(x_ptr.dtype.element_ty)).to(tl.float32)",
+            _HALF,
+        ),
+        ("sums rounded before they are added up", "dweight.sum(0).to(x.dtype)", "dweight.to(x.dtype).sum(0)", _FLOAT32),
+        (
+            "partial sums in the tensors' own type",
+            "dbias = torch.empty(programs, N, device=x.device)",
+            "dbias = torch.empty(programs, N, dtype=x.dtype, device=x.device)",
+            _FLOAT32,
+        ),
+        (
+            "x read again, where no row is whole sectors",
+            "dweight += dy * n",
+            "dweight += dy * n\n        if N % 8 != 0:\n"
+            "            dweight += 0 * tl.load(x_ptr + places, inside, 0.0).to(tl.float32)",
+            _READ,
+        ),
+        (
+            "one program does it all, where no row is whole sectors",
+            _ROWS,
+            "range(tl.where(N % 8 != 0, 0, program), tl.where((N % 8 != 0) & (program > 0), 0, M), tl.where(N % 8 != 0, 1, 8))",
+            _SHARED,
+        ),
         ("dx in float32", "dx = torch.empty_like(x)", "dx = torch.empty_like(x, dtype=torch.float32)", _HALF),
         (
             "atomic additions",
@@ -130,5 +181,17 @@ MUTANTS = [
         ("64 rows at most", _ROWS, _ROWS.replace("M", "tl.minimum(M, 64)"), _DBIAS),
         ("copies, which may be read as often as one likes", _RETURN, _RETURN + _COPIES, _DETOUR),
         ("dbias by PyTorch", "dbias.sum", "dy.float().sum", _BESIDE),
+        (
+            "one row of sums, to which every program adds in its turn",
+            _REST,
+            f"{_ADDED}\n    # END SOLUTION\n{_ZEROS}",
+            _RACE,
+        ),
+        (
+            "the last program adds up, in the same launch",
+            _REST,
+            f"{_LAST}\n    # END SOLUTION\n{LAUNCHER.replace('.sum(0)', '[0]')}".rstrip(),
+            _RACE,
+        ),
     )
 ]

@@ -1,4 +1,4 @@
-"""Mistakes in a reduction of a block, and other ways to write it."""
+"""Mistakes in a reduction of a block."""
 
 from mutants import Mutant
 
@@ -14,7 +14,8 @@ _READS = "x is read in the fewest sectors"
 _LANES = "only one lane of a warp writes to shared memory"
 _BARRIERS = "at most two barriers a row"
 _COME = "all threads come to each barrier and shuffle"
-_INFINITE = "also where all values are −∞"
+_LONG = "also for a very long row"
+_INFINITE = "also where values are infinite"
 _SHARED = "all warps of all blocks share the rows"
 _DETOUR = "nothing takes a way through global memory"
 
@@ -24,6 +25,11 @@ _BEST = """__device__ void best_of_warp(float& v, int& i)
 {
     for (int apart = 16; apart > 0; apart /= 2) {
 """
+_BETTER = "if (other_v > v || (other_v == v && other_i < i)) {"
+_LAST_STEP = """if (warp > 0) return;
+    v = lane < 8 ? values[lane] : least;
+    i = lane < 8 ? indices[lane] : N;
+    best_of_warp(v, i);"""
 _SHUFFLES = """        float other_v = __shfl_xor_sync(0xffffffff, v, apart);
         int other_i = __shfl_xor_sync(0xffffffff, i, apart);
 """
@@ -96,6 +102,67 @@ MUTANTS = [
         ("no rule for equal values", "other_v > v || (other_v == v && other_i < i)", "other_v > v", _TIES),
         ("the last of equal values", "other_v == v && other_i < i", "other_v == v && other_i > i", _TIES),
         ("the other one of equal values", "other_v > v || (other_v == v && other_i < i)", "other_v >= v", _TIES),
+        (
+            "no rule for equal values between warps",
+            _LAST_STEP,
+            """if (threadIdx.x > 0) return;
+    for (int each = 1; each < 8; ++each)
+        if (values[each] > v) v = values[each], i = indices[each];""",
+            _TIES,
+        ),
+        (
+            "−0 is less than 0",
+            _BETTER,
+            """int own = __float_as_int(v), other = __float_as_int(other_v);
+    own ^= own >> 31 & 0x7fffffff;
+    other ^= other >> 31 & 0x7fffffff;
+    if (other > own || (other == own && other_i < i)) {""",
+            _TIES,
+        ),
+        ("indices of 16 bits between warps", "__shared__ int indices", "__shared__ short indices", _LONG),
+        ("the last elements of long rows forgotten", "n < N;", "n < (N > 1024 ? N / 4 * 4 : N);", _ANY_SIZE),
+        (
+            "no value beyond the largest finite one",
+            "take_better(v, i, x[n], n)",
+            "take_better(v, i, fminf(x[n], 3.402823466e38f), n)",
+            _INFINITE,
+        ),
+        (
+            "vectors whatever N is",
+            _LOOP + "\n        take_better(v, i, x[n], n);",
+            """for (int n = 4 * threadIdx.x; n < N; n += 4 * blockDim.x) {
+        float4 four = n + 3 < N ? *(const float4*)(x + n) : make_float4(x[n], least, least, least);
+        take_better(v, i, four.x, n);
+        take_better(v, i, four.y, n + 1);
+        take_better(v, i, four.z, n + 2);
+        take_better(v, i, four.w, n + 3);
+    }""",
+            _INSIDE,
+        ),
+        (
+            "one thread reads the row where 256 does not divide N",
+            _LOOP,
+            "for (int n = N % 256 && threadIdx.x ? N : threadIdx.x; n < N; n += N % 256 ? 1 : blockDim.x)",
+            _READS,
+        ),
+        (
+            "one warp reads the row where 256 does not divide N",
+            _LOOP,
+            "for (int n = N % 256 && warp ? N : threadIdx.x; n < N; n += N % 256 ? 32 : blockDim.x)",
+            _SHARED,
+        ),
+        (
+            "all lanes write to shared memory where 256 does not divide N",
+            _LEAVE,
+            """if (N % 256) {
+        __shared__ float all[2][256];
+        all[0][threadIdx.x] = v, all[1][threadIdx.x] = i;
+        v = all[0][threadIdx.x], i = all[1][threadIdx.x];
+    }
+    """
+            + _LEAVE,
+            _LANES,
+        ),
         ("half precision", "take_better(v, i, x[n], n)", "take_better(v, i, (float)(_Float16)x[n], n)", _RIGHT),
         (
             "a stretch for each thread",
@@ -164,81 +231,3 @@ MUTANTS = [
         ),
     )
 ]
-
-_HEAD = "__global__ void row_argmax(float* value, int* index, const float* x, int N)\n{\n"
-
-ACCEPTED = {
-    "row_argmax": {
-        "down, and one thread for the warps": _HEAD
-        + """    __shared__ float values[8];
-    __shared__ int indices[8];
-    float v = -INFINITY;
-    int i = 0x7fffffff;
-    for (int n = threadIdx.x; n < N; n += 256) {
-        float candidate = x[blockIdx.x * N + n];
-        if (candidate > v || i == 0x7fffffff) v = candidate, i = n;
-    }
-    for (int apart = 16; apart; apart >>= 1) {
-        float w = __shfl_down_sync(~0u, v, apart);
-        int j = __shfl_down_sync(~0u, i, apart);
-        if (w > v || (w == v && j < i)) v = w, i = j;
-    }
-    if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = v, indices[threadIdx.x / 32] = i;
-    __syncthreads();
-    if (threadIdx.x) return;
-    for (int warp = 1; warp < 8; ++warp)
-        if (values[warp] > v || (values[warp] == v && indices[warp] < i)) v = values[warp], i = indices[warp];
-    value[blockIdx.x] = v;
-    index[blockIdx.x] = i;
-}""",
-        "one number of 64 bits": """__device__ unsigned long long packed(float v, int n)
-{
-    unsigned bits = __float_as_uint(v);
-    bits = bits & 0x80000000 ? ~bits : bits | 0x80000000;
-    return (unsigned long long)bits << 32 | (unsigned)~n;
-}
-"""
-        + _HEAD
-        + """    __shared__ unsigned long long of_warp[8];
-    unsigned long long best = 0;
-    for (int n = threadIdx.x; n < N; n += blockDim.x) best = max(best, packed(x[blockIdx.x * N + n], n));
-    for (int apart = 1; apart < 32; apart *= 2) best = max(best, __shfl_xor_sync(0xffffffffu, best, apart));
-    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = best;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int warp = 1; warp < 8; ++warp) best = max(best, of_warp[warp]);
-        int n = ~(unsigned)best;
-        value[blockIdx.x] = x[blockIdx.x * N + n];
-        index[blockIdx.x] = n;
-    }
-}""",
-        "vector loads": _HEAD
-        + """    __shared__ float values[8];
-    __shared__ int indices[8];
-    const float* row = x + (size_t)blockIdx.x * N;
-    float v = -INFINITY;
-    int i = N, width = N % 4 ? 1 : 4;
-    for (int n = width * threadIdx.x; n < N; n += 256 * width) {
-        float four[4];
-        if (width == 4) *(float4*)four = *(const float4*)(row + n);
-        else four[0] = row[n];
-        for (int k = 0; k < width; ++k)
-            if (four[k] > v || i == N) v = four[k], i = n + k;
-    }
-    for (int step = 0; step < 2; ++step) {
-        for (int apart = 16; apart; apart /= 2) {
-            float w = __shfl_xor_sync(0xffffffff, v, apart);
-            int j = __shfl_xor_sync(0xffffffff, i, apart);
-            bool take = w > v || w == v && j < i;
-            v = take ? w : v;
-            i = take ? j : i;
-        }
-        if (step == 0 && threadIdx.x % 32 == 0) values[threadIdx.x / 32] = v, indices[threadIdx.x / 32] = i;
-        if (step == 0) __syncthreads();
-        if (threadIdx.x >= 32) return;
-        if (step == 0) v = values[threadIdx.x % 8], i = indices[threadIdx.x % 8];
-    }
-    if (threadIdx.x == 0) value[blockIdx.x] = v, index[blockIdx.x] = i;
-}""",
-    }
-}

@@ -1,0 +1,233 @@
+"""Working kernels, made operators of PyTorch: one with a gradient, and one that changes its argument."""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.grading import properties
+from kernels.grading.exercise import Call, Exercise
+from kernels.grading.labs.registering import layouts, observed, told
+
+_GIVEN = "import torch; from kernels.grading.labs.registering.given import "
+
+
+def _rms_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
+    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+
+
+def _gradient(dy: torch.Tensor, x: torch.Tensor, eps: float) -> torch.Tensor:
+    rms = (x.square().mean(-1, keepdim=True) + eps).sqrt()
+    n = x / rms
+    return (dy - n * (dy * n).mean(-1, keepdim=True)) / rms
+
+
+def _normed(
+    random: torch.Generator,
+    M: int,
+    N: int,
+    dtype: str = "float32",
+    eps: float = 1e-5,
+    x: str = layouts.CONTIGUOUS,
+    dy: str = layouts.CONTIGUOUS,
+) -> Call:
+    """x, dy: how they lie in memory."""
+    x_is, dy_is = x, dy
+    x, dy = torch.randn(2, M, N, generator=random).to(getattr(torch, dtype))
+    if dy_is == layouts.ONE_VALUE:
+        dy = dy[:1, :1].repeat(M, N)
+    exact = x.double(), dy.double()
+    wanting = x.clone().requires_grad_()
+    y = torch.nn.functional.rms_norm(wanting, (N,), eps=eps)
+    (dx,) = torch.autograd.grad(y, wanting, dy)
+    return Call(
+        {"x": x, "eps": eps, "dy": dy, "x_is": x_is, "dy_is": dy_is},
+        expected={"y": _rms_norm(exact[0], eps), "dx": _gradient(exact[1], exact[0], eps)},
+        baseline={"y": y.detach(), "dx": dx},
+    )
+
+
+def _averaged(
+    random: torch.Generator,
+    M: int,
+    N: int,
+    decay: float,
+    dtype: str = "float32",
+    average: str = layouts.CONTIGUOUS,
+    value: str = layouts.CONTIGUOUS,
+) -> Call:
+    """average, value: how they lie in memory."""
+    average_is, value_is = average, value
+    average, value = torch.randn(2, M, N, generator=random).to(getattr(torch, dtype))
+    exact = decay * average.double() + (1 - decay) * value.double()
+    return Call(
+        {"average": average, "value": value, "decay": decay, "average_is": average_is, "value_is": value_is},
+        expected={"average": exact},
+        baseline={"average": (decay * average.float() + (1 - decay) * value.float()).to(average.dtype)},
+        updated=("average",),
+    )
+
+
+_CONTIGUOUS = ("first", "other", "more", "float16")
+_STRIDED = ("transposed", "part")
+
+EXERCISES = (
+    Exercise(
+        name="rms_norm",
+        language="torch",
+        call=_normed,
+        cases={
+            "first": {"M": 2, "N": 6},
+            "float16": {"M": 2, "N": 12, "eps": 0.5, "dtype": "float16"},
+            "part": {"M": 3, "N": 7, "x": layouts.PART, "dy": layouts.TRANSPOSED},
+            "transposed": {"M": 2, "N": 8, "x": layouts.TRANSPOSED, "dy": layouts.ONE_VALUE},
+            "other": {"M": 3, "N": 5},
+            "more": {"M": 4, "N": 9},
+        },
+        drawn={
+            "more": {"M": range(4, 8), "N": range(10, 200)},
+            "transposed": {"M": range(2, 5), "N": range(9, 40)},
+            "part": {"M": range(2, 5), "N": range(9, 40)},
+        },
+        prelude=_GIVEN + "launch_backward, launch_forward",
+        observe=observed.differentiable,
+        modules=observed.MODULES,
+        seconds=60,
+        properties=(
+            properties.finishes(),
+            told.an_operator("rms_norm"),
+            told.right(
+                "y",
+                *_CONTIGUOUS,
+                name="y is what the kernel computes",
+                stage="compiles",
+                hint="launch_forward(x, eps) returns y.",
+            ),
+            told.right(
+                "y",
+                *_STRIDED,
+                name="also where x is not contiguous",
+                stage="compiles",
+                hint="The kernel takes the elements as they follow each other in memory, whatever the strides. "
+                "x.contiguous() is x itself, or a copy in that order.",
+            ),
+            told.told(
+                "fake",
+                "the fake implementation says what comes out",
+                "compiles",
+                lambda found, _: found[0],
+                "It is given x without memory, and returns a new tensor without memory: x.new_empty(…) has x's dtype and "
+                "device.",
+            ),
+            told.told(
+                "fake",
+                "and with which strides",
+                "compiles",
+                lambda found, _: found[1],
+                "The kernel's result is contiguous, whatever x is. empty_like keeps the strides of x.",
+            ),
+            told.told(
+                "gradient",
+                "autograd has a gradient",
+                "writes",
+                lambda said, _: said,
+                "rms_norm.register_autograd(backward, setup_context=save): one gradient for each argument, and None "
+                "where it has none.",
+            ),
+            told.told(
+                "backward operators",
+                "the backward is an operator, too",
+                "writes",
+                told.backward_operator,
+                "Register launch_backward as a second operator, with a fake implementation, and call that.",
+            ),
+            told.right(
+                "dx",
+                *_CONTIGUOUS,
+                name="dx is what the backward kernel computes",
+                stage="right",
+                hint="launch_backward(dy, x, eps) returns dx.",
+                **{"the gradient with dy and x exchanged": lambda x, dy, eps, **_: {"dx": _gradient(x, dy, eps)}},
+            ),
+            told.right(
+                "dx",
+                *_STRIDED,
+                name="also where dy or x is not contiguous",
+                stage="right",
+                hint="The dy of y.sum().backward() has one element in memory, and strides of 0.",
+            ),
+            told.told(
+                "unnoticed",
+                "a change of x before the backward is noticed",
+                "right",
+                told.unnoticed,
+                "A tensor that is kept by ctx.save_for_backward is compared with its version. One that is an attribute "
+                "of ctx is not.",
+            ),
+            told.told("kept", "nothing is kept but x", "right", told.kept),
+            told.launched_once(
+                "forward and backward are one launch each",
+                {"launched": "rms_norm_kernel", "backward launched": "rms_norm_backward_kernel"},
+            ),
+            told.opcheck(),
+            told.one_graph(),
+            told.once(),
+        ),
+    ),
+    Exercise(
+        name="ema_",
+        language="torch",
+        call=_averaged,
+        cases={
+            "first": {"M": 4, "N": 6, "decay": 0.9},
+            "float16": {"M": 3, "N": 5, "decay": 0.5, "dtype": "float16"},
+            "transposed": {"M": 5, "N": 8, "decay": 0.25, "average": layouts.TRANSPOSED, "value": layouts.PART},
+            "part": {"M": 6, "N": 7, "decay": 0.75, "average": layouts.PART, "value": layouts.TRANSPOSED},
+        },
+        drawn={
+            "first": {"M": range(2, 30), "N": range(2, 30)},
+            "transposed": {"M": range(2, 9), "N": range(9, 40)},
+            "part": {"M": range(2, 9), "N": range(9, 40)},
+        },
+        prelude=_GIVEN + "launch_ema",
+        observe=observed.in_place,
+        modules=observed.MODULES,
+        seconds=60,
+        properties=(
+            properties.finishes(),
+            told.an_operator("ema_"),
+            told.right(
+                "average",
+                "first",
+                "float16",
+                name="average is what the kernel makes of it",
+                stage="compiles",
+                hint="launch_ema(average, value, decay) changes average.",
+            ),
+            told.right(
+                "average",
+                *_STRIDED,
+                name="also where it is not contiguous",
+                stage="compiles",
+                hint="What is written to a copy has to come back: average.copy_(…) writes to average, wherever that lies.",
+            ),
+            told.told(
+                "around",
+                "what lies around average stays",
+                "compiles",
+                lambda changed, _: (
+                    "elements of the wider matrix that are none of average were changed" if changed else None
+                ),
+            ),
+            told.told(
+                "schema",
+                "the schema says what is changed",
+                "writes",
+                lambda found, _: told.schema(*found),
+                "mutates_args has the names of the arguments that the operator writes to, and -> None says that it returns "
+                "nothing.",
+            ),
+            told.launched_once("it is one launch", {"launched": "ema_kernel"}),
+            told.opcheck(),
+        ),
+    ),
+)
