@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from kernels.grading.report import Report
+from kernels.worker.client import TO_BE_FORKED
 
 _ROOT = Path(__file__).parents[2]
 _process: subprocess.Popen | None = None
@@ -28,8 +30,9 @@ def start() -> None:
         _errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": _errors, "text": True}
         # A session of its own: an interrupt of the notebook is not one of the judge.
+        environment = os.environ | TO_BE_FORKED
         _process = subprocess.Popen(
-            [sys.executable, "-m", "kernels.grading"], cwd=_ROOT, start_new_session=True, **pipes
+            [sys.executable, "-m", "kernels.grading"], cwd=_ROOT, env=environment, start_new_session=True, **pipes
         )
 
 

@@ -21,6 +21,8 @@ from typing import Any, TextIO
 from kernels.worker.forked import Forked
 from kernels.worker.tensors import Memory
 
+# Huge pages make the fork of a process with hundreds of megabytes faster: there are fewer entries to copy.
+TO_BE_FORKED = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _LOOK_SECONDS = 0.02  # how often memory is looked at
 _OUTPUT_BYTES = 1 << 20  # of each stream of a call
 _started: weakref.WeakSet[Server] = weakref.WeakSet()
@@ -57,8 +59,7 @@ class Server:
             environment["TRITON_INTERPRET"] = "0"
         if device != "cuda":
             environment["CUDA_VISIBLE_DEVICES"] = ""
-            # Huge pages make the fork of a process with hundreds of megabytes faster: there are fewer entries to copy.
-            environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
+            environment |= TO_BE_FORKED
         path = [str(Path(__file__).parents[2]), *sys.path]
         code = f"import sys; sys.path[:] = {path!r}; from kernels.worker.server import main; main(*sys.argv[1:])"
         with tempfile.TemporaryFile() as errors:
