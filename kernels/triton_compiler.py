@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 TARGET = 90  # compute capability 9.0, the reference target
+MOST_WARPS = 32  # of a block
 
 
 def compiled(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: int = TARGET) -> Any:
@@ -22,6 +23,30 @@ def compiled(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], targe
 
     signature, constants, attributes, chosen = specialised(kernel, args, options, target)
     return triton.compile(ASTSource(kernel, signature, constants, attributes), target=_gpu(target), options=chosen)
+
+
+def lowered(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: int = TARGET) -> Any:
+    """As `compiled`, as far as Triton's own stages go: its representation for GPUs, which is not yet a program.
+
+    Raises what Triton's compiler does; ValueError: more warps than a block can have.
+    """
+    from triton._C.libtriton import ir
+    from triton.compiler import ASTSource, make_backend
+
+    signature, constants, attributes, chosen = specialised(kernel, args, options, target)
+    gpu = _gpu(target)
+    backend, context, stages = make_backend(gpu), ir.context(), {}
+    source, parsed = ASTSource(kernel, signature, constants, attributes), backend.parse_options(chosen)
+    if parsed.num_warps > MOST_WARPS:
+        raise ValueError(f"num_warps is {parsed.num_warps}, and a block of a GPU has {MOST_WARPS} warps at most")
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    backend.add_stages(stages, parsed, source.language)
+    module = source.make_ir(gpu, parsed, backend.get_codegen_implementation(parsed), backend.get_module_map(), context)
+    metadata = {"target": gpu, **vars(parsed)}
+    for stage in ("ttir", "ttgir"):
+        module = stages[stage](module, metadata)
+    return module
 
 
 def specialised(

@@ -1,8 +1,7 @@
 """Whether the Triton kernels of a submission compile: Triton's interpreter runs Python that no GPU does.
 
 With a GPU, the launches there tell. Without one, every launch is compiled for the reference target, and not run: by
-Triton's own stages, which are what a text can be wrong for. LLVM and ptxas come after them. They refuse nothing of a text, and
-take from a tenth of a second to minutes, by the size of a block.
+Triton's own stages. LLVM and ptxas, which come after them, take long for large blocks; what they alone refuse is not seen.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ _LANGUAGE = (
     "A kernel has numbers, blocks of them, pointers, and functions of tl or with @triton.jit. The rest of Python, and "
     "variables outside that are no tl.constexpr(…), are not for a GPU."
 )
-_STAGES = "ttir", "ttgir"
-_MOST_WARPS = 32
 # What Triton's interpreter says of a mistake, by a sign of it, and what to do.
 _ADVICE = {
     "has no attribute 'grid_idx'": "a kernel is launched with its grid in brackets: kernel[grid](…)",
@@ -58,7 +55,7 @@ def compiled(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]:
         if one not in _tried and not errors:
             _tried.add(one)
             try:
-                _lower(kernel, args, options)
+                triton_compiler.lowered(kernel, args, options)
             except Exception as error:
                 errors.append(error)
 
@@ -67,29 +64,6 @@ def compiled(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]:
     if errors:
         raise errors[0]
     return (), {"kernels": kernels}
-
-
-def _lower(kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) -> None:
-    """What `triton.compile` does with a launch, as far as Triton's own stages go."""
-    from triton._C.libtriton import ir
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource, make_backend
-
-    signature, constants, attributes, chosen = triton_compiler.specialised(kernel, args, options)
-    target = GPUTarget("cuda", triton_compiler.TARGET, 32)
-    backend, context, stages = make_backend(target), ir.context(), {}
-    source, options = ASTSource(kernel, signature, constants, attributes), backend.parse_options(chosen)
-    if options.num_warps > _MOST_WARPS:
-        raise ValueError(f"num_warps is {options.num_warps}, and a block of a GPU has {_MOST_WARPS} warps at most")
-    ir.load_dialects(context)
-    backend.load_dialects(context)
-    backend.add_stages(stages, options, source.language)
-    module = source.make_ir(
-        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
-    )
-    metadata = {"target": target, **vars(options)}
-    for stage in _STAGES:
-        module = stages[stage](module, metadata)
 
 
 def told(error: CompilationError, source: str) -> tuple[str, int | None]:
