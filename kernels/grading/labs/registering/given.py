@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from kernels.triton_launch import launch
 
@@ -40,7 +41,7 @@ def ema_kernel(average_ptr, value_ptr, count, decay, BLOCK: tl.constexpr):
     tl.store(average_ptr + places, average, inside)
 
 
-def launch_forward(x: torch.Tensor, eps: float) -> torch.Tensor:
+def launch_forward(x: Tensor, eps: float) -> Tensor:
     """y of x / rms of its row. x: contiguous, M×N."""
     M, N = x.shape
     y = torch.empty(M, N, dtype=x.dtype, device=x.device)
@@ -49,7 +50,7 @@ def launch_forward(x: torch.Tensor, eps: float) -> torch.Tensor:
     return y
 
 
-def launch_backward(dy: torch.Tensor, x: torch.Tensor, eps: float) -> torch.Tensor:
+def launch_backward(dy: Tensor, x: Tensor, eps: float) -> Tensor:
     """The gradient of x. dy, x: contiguous, M×N."""
     M, N = x.shape
     dx = torch.empty(M, N, dtype=x.dtype, device=x.device)
@@ -58,7 +59,7 @@ def launch_backward(dy: torch.Tensor, x: torch.Tensor, eps: float) -> torch.Tens
     return dx
 
 
-def launch_ema(average: torch.Tensor, value: torch.Tensor, decay: float) -> None:
+def launch_ema(average: Tensor, value: Tensor, decay: float) -> None:
     """average becomes decay · average + (1 - decay) · value. Both: contiguous, of one shape."""
     count = average.numel()
     launch(ema_kernel, (triton.cdiv(count, 256),), average, value, count, decay, BLOCK=256)
