@@ -60,6 +60,10 @@ def launch_backward(dy: Tensor, x: Tensor, eps: float) -> Tensor:
 
 
 def launch_ema(average: Tensor, value: Tensor, decay: float) -> None:
-    """average becomes decay · average + (1 - decay) · value. Both: contiguous, of one shape."""
+    """average becomes decay · average + (1 - decay) · value.
+
+    Both: contiguous, of one shape.
+    """
     count = average.numel()
-    launch(ema_kernel, (triton.cdiv(count, 256),), average, value, count, decay, BLOCK=256)
+    grid = (triton.cdiv(count, 256),)
+    launch(ema_kernel, grid, average, value, count, decay, BLOCK=256)
