@@ -20,7 +20,8 @@ from kernels.cuda.source import Source
 
 _HERE = Path(__file__).parent
 Rewrite = Callable[[str], str]
-_COMMON = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pipe")
+# Some systems' g++ protects stacks unless it is told not to: it would end the process where the lens has a finding.
+_COMMON = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pipe", "-fno-stack-protector")
 # nvcc assumes neither strict aliasing nor the absence of signed overflow, and sets no errno. An endless loop stays one:
 # clang else drops it, and what follows runs. No contraction and no -march: the same results on every machine of an
 # architecture.

@@ -7,6 +7,7 @@ class Mutant(NamedTuple):
     """A mistake: `search`, which stands once in the solution of `exercise`, becomes `replace`.
 
     broken: the property that names the cause. It must be the first that is broken, which is the one that a learner reads.
+    on_a_gpu: what may come before it there, where values and times are those of the GPU.
     """
 
     exercise: str
@@ -14,3 +15,4 @@ class Mutant(NamedTuple):
     search: str
     replace: str
     broken: str
+    on_a_gpu: tuple[str, ...] = ()

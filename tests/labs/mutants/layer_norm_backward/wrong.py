@@ -26,6 +26,7 @@ _GIVEN = "what it is given stays as it was"
 _AGAIN = "also for other values of the same shape"
 _FLOAT32 = "the partial sums are float32 until they are added up"
 _DETOUR = "no copies of dy and x"
+_VALUES = (_DBIAS, _DWEIGHT, _FEW, _MEAN, _LANES, _WIDTHS, _AGAIN, _HALF)
 
 _ROWS = "tl.range(program, M, tl.num_programs(0))"
 _CENTRED = "centred = tl.where(inside, x - tl.sum(x) / N, 0.0)"
@@ -73,7 +74,8 @@ def copied(dy, x):
 _REST = f"{_STORES}\n    # END SOLUTION\n{LAUNCHER}".rstrip()
 
 MUTANTS = [
-    Mutant("layer_norm_backward", mistake, search, replace, broken)
+    # On a GPU a race may show in any value.
+    Mutant("layer_norm_backward", mistake, search, replace, broken, on_a_gpu=_VALUES if broken == _RACE else ())
     for mistake, search, replace, broken in (
         ("dx stored without its mask", _STORE_DX, "tl.store(dx_ptr + places, dx)", _INSIDE),
         (
