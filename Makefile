@@ -78,7 +78,8 @@ test-more: $(SETUP)
 test-gpu: $(SETUP)
 	$(PY) -m kernels check --device cuda
 	$(PY) -m kernels check --device cuda --wrong
-	$(NBVAL) -p no:xdist $(CHAPTERS)
+	$(NBVAL) -p no:xdist $(JUDGING)
+	$(NBVAL) -n 6 --dist loadfile $(filter-out $(JUDGING),$(CHAPTERS))
 	$(NBVAL) $(IN_LABS) -n 6 --dist loadfile $(LABS)
 	$(PY) -m pytest -n 8 tests
 

@@ -1,6 +1,7 @@
 """What torch.compile makes of a submission: graphs, where they break, and how often it compiles. Properties of that.
 
-The backend keeps the graph and runs it as it is, since Inductor would take seconds and change none of the answers.
+The backend keeps the graph and runs it as it is, or as AOTAutograd traced it with its backward: Inductor would take seconds
+and change none of the answers.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ _BREAKS = {
 class _Compiled:
     """A function under torch.compile with dynamic shapes, in one graph or not at all, and what was seen of it."""
 
-    def __init__(self, function: Callable) -> None:
-        from torch._dynamo import optimize  # seconds, and only a worker needs it
+    def __init__(self, function: Callable, aot: bool) -> None:
+        from torch._dynamo import lookup_backend, optimize  # seconds, and only a worker needs it
 
         torch.compiler.reset()
         self.function, self.graphs, self.conditions, self.failed_guards, self.runs = function, [], [], [], 0
+        self.inner = lookup_backend("aot_eager" if aot else "eager")
         keep = {"guard_fail_fn": lambda failure: self.failed_guards.append(str(failure.reason))}
         self.compiled = optimize(self._backend, nopython=True, dynamic=True, **keep)(function)
 
     def _backend(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable:
+        forward = self.inner(graph, example_inputs)  # which may ask to be given another graph first
         self.graphs.append(graph)
         # Of the sizes and numbers in this version, and where the text made each.
         sizes = torch._guards.TracingContext.get().fake_mode.shape_env
@@ -48,7 +51,7 @@ class _Compiled:
 
         def run(*inputs: Any) -> Any:
             self.runs += 1
-            return graph.forward(*inputs)
+            return forward(*inputs)
 
         return run
 
@@ -57,7 +60,7 @@ _latest: _Compiled | None = None
 
 
 def with_gradient(
-    function: Callable, args: Mapping[str, Any], beyond: Mapping[str, float] | None = None
+    function: Callable, args: Mapping[str, Any], beyond: Mapping[str, float] | None = None, *, aot: bool = False
 ) -> tuple[Any, dict]:
     """Observes f(x, …) → y: the results are y and the gradient of x, where `args` has dy.
 
@@ -67,6 +70,7 @@ def with_gradient(
 
     beyond: a call that nobody makes, by what Dynamo calls its sizes and numbers, such as {"L['x'].size()[0]": 2_000_000}.
         "narrow" is the condition of the latest version that would keep it out, or "".
+    aot: trace the backward as well, when the graph is compiled: what that needs to know of sizes is a condition, too.
     """
     global _latest
     from torch._dynamo.exc import TorchDynamoException
@@ -74,7 +78,7 @@ def with_gradient(
     given = {name: value for name, value in args.items() if name != "dy"}
     y = _result(function, given)  # an error of the plain function is told as Python tells it
     if _latest is None or _latest.function is not function:
-        _latest = _Compiled(function)
+        _latest = _Compiled(function, aot)
     compiled, run, broke = len(_latest.graphs), _latest.runs, None
     _latest.failed_guards.clear()
     try:

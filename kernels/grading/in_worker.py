@@ -87,6 +87,7 @@ def _told(error: BaseException, name: str, source: str) -> str:
     frames = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).name == f"{name}.py"]
     line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
     said = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
+    said = re.sub(r" from '/[^']*'", "", said)  # where a module lies on this machine
     if isinstance(error, CompilationError):
         said, line = compilation.told(error, source)
     if in_kernel := re.match(r"line (\d+): (.*)", str(error), re.DOTALL):  # a Triton kernel's, from the lens

@@ -61,7 +61,8 @@ def _wrong(node: ast.AST, imported: set[str]) -> str | None:
         if isinstance(node.ctx, (ast.Store, ast.Del)) and _root(node) in imported:
             return f"change {ast.unparse(node)}"
         if _private(node.attr):
-            return f"use {ast.unparse(node)}"
+            why = ": it can replace operators of PyTorch's" if node.attr in _OPERATORS else ""
+            return f"use {ast.unparse(node)}{why}"
     return None
 
 

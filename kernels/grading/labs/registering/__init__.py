@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernels.grading import properties
+from kernels.grading import compilation
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.labs.registering import layouts, observed, told
 
@@ -67,7 +67,7 @@ def _averaged(
     )
 
 
-_CONTIGUOUS = ("first", "other", "more", "float16")
+_CONTIGUOUS = ("first", "other", "more", "float16", "no rows")
 _STRIDED = ("transposed", "part")
 
 EXERCISES = (
@@ -82,6 +82,7 @@ EXERCISES = (
             "transposed": {"M": 2, "N": 8, "x": layouts.TRANSPOSED, "dy": layouts.ONE_VALUE},
             "other": {"M": 3, "N": 5},
             "more": {"M": 4, "N": 9},
+            "no rows": {"M": 0, "N": 4},
         },
         drawn={
             "more": {"M": range(4, 8), "N": range(10, 200)},
@@ -93,7 +94,7 @@ EXERCISES = (
         modules=observed.MODULES,
         seconds=60,
         properties=(
-            properties.finishes(),
+            compilation.finishes(told.ADVICE),
             told.an_operator("rms_norm"),
             told.right(
                 "y",
@@ -111,19 +112,19 @@ EXERCISES = (
                 "x.contiguous() is x itself, or a copy in that order.",
             ),
             told.told(
-                "fake",
-                "the fake implementation says what comes out",
+                "strides",
+                "y is contiguous",
                 "compiles",
-                lambda found, _: found[0],
-                "It is given x without memory, and returns a new tensor without memory: x.new_empty(…) has x's dtype and "
-                "device.",
+                lambda found, _: found and f"y has the strides {found}, and the kernel's result is contiguous",
+                "Return what launch_forward returns. empty_like keeps the strides of x, and so does clone.",
             ),
             told.told(
                 "fake",
-                "and with which strides",
+                "the fake implementation says what comes out",
                 "compiles",
-                lambda found, _: found[1],
-                "The kernel's result is contiguous, whatever x is. empty_like keeps the strides of x.",
+                lambda found, _: found,
+                "It is given x without memory, and returns a new tensor without memory: x.new_empty(…) has x's dtype and "
+                "device, and is contiguous, as the kernel's result is. empty_like keeps the strides of x.",
             ),
             told.told(
                 "gradient",
@@ -136,7 +137,7 @@ EXERCISES = (
             told.told(
                 "backward operators",
                 "the backward is an operator, too",
-                "writes",
+                "right",
                 told.backward_operator,
                 "Register launch_backward as a second operator, with a fake implementation, and call that.",
             ),
@@ -153,7 +154,7 @@ EXERCISES = (
                 *_STRIDED,
                 name="also where dy or x is not contiguous",
                 stage="right",
-                hint="The dy of y.sum().backward() has one element in memory, and strides of 0.",
+                hint="launch_backward takes both to be contiguous. dy may be transposed, or one value with strides of 0.",
             ),
             told.told(
                 "unnoticed",
@@ -167,6 +168,14 @@ EXERCISES = (
             told.launched_once(
                 "forward and backward are one launch each",
                 {"launched": "rms_norm_kernel", "backward launched": "rms_norm_backward_kernel"},
+            ),
+            told.told(
+                "backward fake",
+                "the backward's fake implementation says what comes out, too",
+                "costs",
+                lambda found, _: found,
+                "dx has the shape and the dtype of x, which are passed on as they are, and is contiguous, whatever dy and x "
+                "are.",
             ),
             told.opcheck(),
             told.one_graph(),
@@ -193,7 +202,7 @@ EXERCISES = (
         modules=observed.MODULES,
         seconds=60,
         properties=(
-            properties.finishes(),
+            compilation.finishes(told.ADVICE),
             told.an_operator("ema_"),
             told.right(
                 "average",
@@ -208,7 +217,8 @@ EXERCISES = (
                 *_STRIDED,
                 name="also where it is not contiguous",
                 stage="compiles",
-                hint="What is written to a copy has to come back: average.copy_(…) writes to average, wherever that lies.",
+                hint="Both are taken as contiguous: copy what is not. What is written to a copy has to come back: "
+                "average.copy_(…) writes to average, wherever that lies.",
             ),
             told.told(
                 "around",

@@ -4,18 +4,17 @@ operator whose earlier steps hold, so that a mistake is told soon.
 
 from __future__ import annotations
 
-import contextlib
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from kernels import triton_launch
 from kernels.grading import compiled
 from kernels.grading.differences import differing
 from kernels.grading.labs.registering import layouts
+from kernels.grading.labs.registering.calls import Called, Calls
 
 # What opcheck and Triton's interpreter import when they are first called, which takes longer than all the rest.
 _LATE = (
@@ -26,54 +25,15 @@ _TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_
 _ALONE = ("test_schema", "test_faketensor")  # of the backward's operator: it is traced with the forward's
 MODULES = (*compiled.MODULES, *_LATE, "kernels.grading.labs.registering.given", __name__)
 
-
-_Called = tuple[torch._ops.OpOverload, tuple, Any]
 _held: list[bool] = []  # whether all steps did, of the calls so far: this process tries one submission
-
-
-class Calls(TorchDispatchMode):
-    """What a call asks for: operators that are not PyTorch's, with their arguments and result; the names of the arguments
-    that each changed; and the names of the kernels that are launched."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.operators: list[_Called] = []
-        self.changed: list[set[str]] = []
-        self.launched: list[str] = []
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func.namespace in ("aten", "prim", "prims"):
-            return func(*args, **(kwargs or {}))
-        names = [one.name for one in func._schema.arguments]
-        given = {name: arg for name, arg in zip(names, args, strict=False) if _has_values(arg)}
-        before = {name: arg.clone() for name, arg in given.items()}
-        result = func(*args, **(kwargs or {}))
-        self.operators.append((func, args, result))
-        self.changed.append({name for name, arg in given.items() if differing(arg, before[name]).any()})
-        return result
-
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[Calls]:
-        with self, triton_launch.watched(self._launch):
-            yield self
-
-    def _launch(self, kernel: Any, grid: Any, args: Sequence[Any], options: Mapping[str, Any]) -> None:
-        self.launched.append(kernel.fn.__name__)
-        if not all(_has_values(arg) for arg in args if isinstance(arg, torch.Tensor)):
-            raise RuntimeError(f"{self.launched[-1]} was launched on tensors without memory")
-        with triton_launch.watched(None):
-            triton_launch.launch(kernel, grid, *args, **options)
 
 
 def differentiable(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:
     """Observes f(x, eps) → y: the results are y and the gradient of x. Facts:
 
     "operators", "launched": of the forward, by name, and "backward operators", "backward launched".
-    "fake": how its fake implementation differs from it, in words: in what, and in its strides; None where it does not.
+    "strides": those of y, where it is not contiguous.
+    "fake", "backward fake": how its fake implementation differs from an operator, in words, or None.
     "gradient": why there is none. "kept": what the backward keeps beside x. "unnoticed": whether it was computed from
     values of x that came later. "opcheck": what that found first. And those of `compiled.with_gradient`.
     """
@@ -85,27 +45,27 @@ def differentiable(function: Callable, args: Mapping[str, Any]) -> tuple[Any, di
     facts: dict[str, Any] = {"operators": _names(forward), "launched": forward.launched}
     dx = torch.full_like(x, float("nan"))
     _held.append(False)
-    if not forward.operators:
+    if not forward.operators or not isinstance(y, torch.Tensor):
         return (y, dx), facts
+    facts["strides"] = None if y.is_contiguous() else y.stride()
     facts["fake"] = _fake(*forward.operators[0])
-    if any(facts["fake"]):
+    if facts["fake"]:
         return (y, dx), facts
     dx, backward, found = _gradient(function, x, eps, dy)
     facts |= found | {"backward operators": _names(backward), "backward launched": backward.launched}
     if facts["gradient"] or not backward.operators:
         return (y, dx), facts
+    facts["backward fake"] = next(filter(None, (_fake(*one) for one in backward.operators)), None)
     is_first = len(_held) == 1
     if is_first:
         facts["unnoticed"] = _unnoticed(function, x, eps, dy, dx)
-    if not is_contiguous:
-        del facts["kept"]  # a copy may be what is wanted
-    is_once = len(forward.launched) == len(backward.launched) == 1
+    is_once = not len(x) or len(forward.launched) == len(backward.launched) == 1
     is_kept = not facts.get("unnoticed") and not facts.get("kept")
     _held[-1] = is_once and is_kept and _is_near(y, dx, x, dy, eps)
     if all(_held) and args["x_is"] == layouts.TRANSPOSED:
         facts["opcheck"] = _opcheck(backward.operators, _ALONE) or _opcheck(forward.operators, wanting=True)
-    elif all(_held) and is_contiguous and x.dtype == torch.float32 and not is_first:
-        facts |= compiled.with_gradient(function, {"x": x, "eps": eps, "dy": dy})[1]
+    elif all(_held) and is_contiguous and x.dtype == torch.float32 and not is_first and len(x):
+        facts |= compiled.with_gradient(function, {"x": x, "eps": eps, "dy": dy}, aot=True)[1]
     return (y, dx), facts
 
 
@@ -133,11 +93,6 @@ def in_place(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:
     return average.clone(), facts
 
 
-def _has_values(arg: Any) -> bool:
-    """Whether it is a plain tensor, none of those that compilers trace with."""
-    return type(arg) is torch.Tensor and not arg.is_meta
-
-
 def _is_near(y: torch.Tensor, dx: torch.Tensor, x: torch.Tensor, dy: torch.Tensor, eps: float) -> bool:
     """Whether the results are right, roughly: then what takes longer is worth observing."""
     rms = (x.square().mean(1, keepdim=True) + eps).sqrt()
@@ -150,52 +105,72 @@ def _names(calls: Calls) -> list[str]:
     return [one.name() for one, *_ in calls.operators]
 
 
-def _fake(operator: torch._ops.OpOverload, args: tuple, result: Any) -> tuple[str | None, str | None]:
-    """How the fake implementation differs from a call of the operator: in what, and in its strides."""
+def _fake(operator: torch._ops.OpOverload, args: tuple, result: Any) -> str | None:
+    """How the fake implementation differs from a call of the operator."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     mode = FakeTensorMode()
-    without = [mode.from_tensor(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
-    on_meta = [arg.to("meta") if isinstance(arg, torch.Tensor) else arg for arg in args]
+    given = [arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args]
+    without = [mode.from_tensor(arg) if isinstance(arg, torch.Tensor) else arg for arg in given]
+    on_meta = [arg.to("meta") if isinstance(arg, torch.Tensor) else arg for arg in given]
     try:
         with Calls().watching():
             with mode:
-                fake = operator(*without)
+                said = operator(*without)
             there = operator(*on_meta)
     except Exception as error:
-        return _told(error), None
-    memory = [arg.untyped_storage()._cdata for arg in without if isinstance(arg, torch.Tensor)]
-    if not isinstance(fake, torch.Tensor):
-        return f"it returned {type(fake).__name__}, expected a tensor", None
-    if fake.untyped_storage()._cdata in memory:
-        return "it returned its argument, or a view of it; the kernel's result is new", None
-    for what in ("shape", "dtype", "device"):
-        said, is_so = (getattr(one, what) for one in (fake, result))
-        if said != is_so:
-            said, is_so = (tuple(said), tuple(is_so)) if what == "shape" else (said, is_so)
-            return f"its result has the {what} {said}, and the real one has {is_so}", None
-    if there.device.type != "meta":
-        return f"for x on the device meta, its result is on {there.device}", None
-    if fake.stride() != result.stride():
-        return None, f"its result has the strides {fake.stride()}, and the real one has {result.stride()}"
-    return None, None
+        return _told(error)
+    fakes, theres, reals = _tensors(said), _tensors(there), _tensors(result)
+    if not len(fakes) == len(theres) == len(reals):
+        return f"it returned {type(said).__name__}, and the real one returned {type(result).__name__}"
+    memory = [_memory(arg) for arg in _tensors(without)]
+    for fake, there, real in zip(fakes, theres, reals, strict=True):
+        if _memory(fake) in memory:
+            return "it returned its argument, or a view of it; the kernel's result is new"
+        for what in ("shape", "dtype", "device"):
+            says, is_so = (getattr(one, what) for one in (fake, real))
+            if says != is_so:
+                says, is_so = (tuple(says), tuple(is_so)) if what == "shape" else (says, is_so)
+                return f"its result has the {what} {says}, and the real one has {is_so}"
+        if there.device.type != "meta":
+            return f"for tensors on the device meta, its result is on {there.device}"
+        if fake.stride() != real.stride():
+            return f"its result has the strides {fake.stride()}, and the real one has {real.stride()}"
+    return None
+
+
+def _tensors(results: Any) -> list[torch.Tensor]:
+    return [one for one in tree_leaves(results) if isinstance(one, torch.Tensor)]
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    """Which it lies in: the same number for its views."""
+    return tensor.untyped_storage()._cdata
 
 
 def _gradient(function: Callable, x: torch.Tensor, eps: float, dy: torch.Tensor) -> tuple[torch.Tensor, Calls, dict]:
     """dx, what its computation asked for, and the facts "gradient" and "kept"."""
-    x, kept = x.detach().requires_grad_(), []
-    with torch.autograd.graph.saved_tensors_hooks(lambda one: kept.append(one) or one, lambda one: one):
-        y = function(x, eps)
-    kept += _attributes(y.grad_fn)
-    places = {x.untyped_storage().data_ptr(): "x", y.untyped_storage().data_ptr(): "y"}
-    named = [places.get(one.untyped_storage().data_ptr(), f"a tensor of shape {tuple(one.shape)}") for one in kept]
-    facts = {"gradient": None, "kept": [name for name in named if name != "x"]}
-    with Calls().watching() as backward:
-        try:
+    x, kept, backward = x.detach().requires_grad_(), [], Calls()
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda one: kept.append(one) or one, lambda one: one)
+    facts: dict[str, Any] = {"gradient": None}
+    try:
+        with Calls().watching() as forward, hooks:
+            y = function(x, eps)
+        kept += _attributes(y.grad_fn)
+        # A copy that the operator was given is what its backward calls x.
+        given = {_memory(one) for _, args, _ in forward.operators for one in _tensors(args)} | {_memory(x)}
+        facts["kept"] = [_named(one, x, y) for one in kept if _memory(one) not in given]
+        with backward.watching():
             (dx,) = torch.autograd.grad(y, x, dy)
-        except Exception as error:
-            return torch.full_like(x, float("nan")).detach(), backward, facts | {"gradient": _told(error)}
+    except Exception as error:
+        return torch.full_like(x, float("nan")).detach(), backward, facts | {"gradient": _told(error)}
     return dx, backward, facts
+
+
+def _named(kept: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> str:
+    if _memory(kept) == _memory(y):
+        return "y"
+    return "a copy of x" if torch.equal(kept, x) else f"a tensor of shape {tuple(kept.shape)}"
 
 
 def _attributes(node: Any) -> list[torch.Tensor]:
@@ -220,7 +195,7 @@ def _unnoticed(function: Callable, x: torch.Tensor, eps: float, dy: torch.Tensor
 
 
 def _opcheck(
-    operators: Sequence[_Called],
+    operators: Sequence[Called],
     tests: Sequence[str] = _TESTS,
     wanting: bool = False,
 ) -> str | None:

@@ -8,14 +8,30 @@ from dataclasses import replace
 from kernels.grading import compiled, lookalikes
 from kernels.grading.exercise import Property, Trial
 
+_BY_NAME = "PyTorch passes inputs and output by these names: save(ctx, inputs, output)"
+# What PyTorch says of a mistake, by a sign of it, and what to do.
+ADVICE = {
+    "must not also be an input": "what an operator returns is new, as the kernel's result is",
+    "unexpected keyword argument 'inputs'": _BY_NAME,
+    "unexpected keyword argument 'output'": _BY_NAME,
+    "can only save variables": "ctx.save_for_backward is for tensors; numbers may be attributes of ctx",
+    "to unpack (expected 1, got 0)": "ctx.saved_tensors has what save gave to ctx.save_for_backward, and PyTorch calls save "
+    "if it is registered: setup_context=save",
+    "incorrect number of gradients": "backward returns a tuple, one gradient for each argument in order; PyTorch counts one "
+    "more than you wrote",
+    "appears to not have been used": "backward returned None for x: its gradient is what launch_backward computes",
+    "_() missing 1 required": "PyTorch leaves out an argument that is at its default: give it the same one here",
+}
+
 
 def told(fact: str, name: str, stage: str, says: Callable[[object, Trial], str | None], hint: str = "") -> Property:
-    """A property of a fact: what `says` makes of it is the message, of the first trial where there is one."""
+    """A property of a fact: what `says` makes of it is the message, with advice, of the first trial where there is one."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if fact in one.facts):
             if said := says(trial.facts[fact], trial):
-                return f"{said}\n(with {trial.where})"
+                advice = next((f"\n{words}" for sign, words in ADVICE.items() if sign in said), "")
+                return f"{said}{advice}\n(with {trial.where})"
         return None
 
     return Property(name, broken, stage, hint)
@@ -38,7 +54,7 @@ def launched_once(name: str, kernels: Mapping[str, str]) -> Property:
     """kernels: what is to be launched, by the fact that says what was."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
-        for trial in trials:
+        for trial in (one for one in trials if one.sizes["M"]):  # without rows there is nothing to launch
             for fact, kernel in kernels.items():
                 if (launched := trial.facts.get(fact, [kernel])) != [kernel]:
                     got = ", ".join(launched) or "no kernel"
@@ -60,7 +76,7 @@ def one_graph() -> Property:
 
 
 def once() -> Property:
-    hint = "A fake implementation that needs a size as a number ties it down."
+    hint = "A fake implementation that needs a size as a number ties it down, the backward's as well."
     return _tried("compilations", compiled.once("compiled once for all sizes", hint))
 
 
@@ -97,7 +113,7 @@ def schema(declared: set[str], changed: set[str], results: int) -> str | None:
 
 
 def backward_operator(operators: list[str], trial: Trial) -> str | None:
-    if operators or trial.facts["gradient"]:
+    if operators or not trial.sizes["M"]:
         return None
     if trial.facts["backward launched"]:
         return (

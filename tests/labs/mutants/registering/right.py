@@ -104,6 +104,103 @@ def backward(ctx, dy):
 
 rms_norm.register_autograd(backward, setup_context=save)
 """,
+        "a new tensor where there is nothing to do": """@torch.library.custom_op("course::rms_norm", mutates_args=())
+def rms_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
+    if x.numel() == 0:
+        return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    return launch_forward(x.contiguous(), eps)
+
+
+@torch.library.custom_op("course::rms_norm_backward", mutates_args=())
+def rms_norm_backward(dy: torch.Tensor, x: torch.Tensor, eps: float) -> torch.Tensor:
+    if dy.numel() == 0:
+        return torch.zeros(x.shape, dtype=x.dtype, device=x.device)
+    return launch_backward(dy.contiguous(), x.contiguous(), eps)
+
+
+@rms_norm.register_fake
+def _(x, eps):
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+@rms_norm_backward.register_fake
+def _(dy, x, eps):
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+def save(ctx, inputs, output):
+    x, ctx.eps = inputs
+    ctx.save_for_backward(x)
+
+
+def backward(ctx, dy):
+    (x,) = ctx.saved_tensors
+    return rms_norm_backward(dy, x, ctx.eps), None
+
+
+rms_norm.register_autograd(backward, setup_context=save)
+""",
+        "a backward that writes to what it is given": """@torch.library.custom_op("course::rms_norm", mutates_args=())
+def rms_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
+    return launch_forward(x.contiguous(), eps)
+
+
+@rms_norm.register_fake
+def _(x, eps):
+    return x.new_empty(x.shape)
+
+
+@torch.library.custom_op("course::rms_norm_gradient", mutates_args={"dx"})
+def write_gradient(dx: torch.Tensor, dy: torch.Tensor, x: torch.Tensor, eps: float) -> None:
+    dx.copy_(launch_backward(dy.contiguous(), x.contiguous(), eps))
+
+
+def save(ctx, inputs, output):
+    ctx.save_for_backward(inputs[0])
+    ctx.eps = inputs[1]
+
+
+def backward(ctx, dy):
+    (x,) = ctx.saved_tensors
+    dx = torch.empty_like(x)
+    write_gradient(dx, dy, x, ctx.eps)
+    return dx, None
+
+
+rms_norm.register_autograd(backward, setup_context=save)
+""",
+        "copies in the backward": """@torch.library.custom_op("course::rms_norm", mutates_args=())
+def rms_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
+    return launch_forward(x.contiguous(), eps)
+
+
+@torch.library.custom_op("course::rms_norm_backward", mutates_args=())
+def rms_norm_backward(dy: torch.Tensor, x: torch.Tensor, eps: float) -> torch.Tensor:
+    return launch_backward(dy, x, eps)
+
+
+@rms_norm.register_fake
+def _(x, eps):
+    return x.new_empty(x.shape)
+
+
+@rms_norm_backward.register_fake
+def _(dy, x, eps):
+    return torch.empty_like(dy)
+
+
+def save(ctx, inputs, output):
+    x, ctx.eps = inputs
+    ctx.save_for_backward(x)
+
+
+def backward(ctx, dy):
+    (x,) = ctx.saved_tensors
+    return rms_norm_backward(dy.contiguous(), x.contiguous(), ctx.eps), None
+
+
+rms_norm.register_autograd(backward, setup_context=save)
+""",
     },
     "ema_": {
         "a copy back only where there was one": """def update(average: torch.Tensor, value: torch.Tensor, decay: float) -> None:

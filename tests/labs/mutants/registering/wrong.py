@@ -6,8 +6,8 @@ _ENDS = "it runs to its end"
 _SEEN = "PyTorch sees an operator"
 _Y = "y is what the kernel computes"
 _Y_STRIDES = "also where x is not contiguous"
+_CONTIGUOUS = "y is contiguous"
 _FAKE = "the fake implementation says what comes out"
-_STRIDES = "and with which strides"
 _GRADIENT = "autograd has a gradient"
 _TOO = "the backward is an operator, too"
 _DX = "dx is what the backward kernel computes"
@@ -15,6 +15,7 @@ _DX_STRIDES = "also where dy or x is not contiguous"
 _NOTICED = "a change of x before the backward is noticed"
 _KEPT = "nothing is kept but x"
 _LAUNCH = "forward and backward are one launch each"
+_FAKE_BACKWARD = "the backward's fake implementation says what comes out, too"
 _OPCHECK = "opcheck finds nothing"
 _BREAK = "one graph, with no break"
 _ONCE = "compiled once for all sizes"
@@ -24,11 +25,11 @@ _AROUND = "what lies around average stays"
 _SCHEMA = "the schema says what is changed"
 _ONE_LAUNCH = "it is one launch"
 
-_OP = '@torch.library.custom_op("course::rms_norm", mutates_args=())'
 _BACKWARD_OP = '@torch.library.custom_op("course::rms_norm_backward", mutates_args=())'
 _FORWARD = "return launch_forward(x.contiguous(), eps)"
 _BACKWARD = "return launch_backward(dy.contiguous(), x.contiguous(), eps)"
 _SHAPE = "@rms_norm.register_fake\ndef _(x, eps):\n    return x.new_empty(x.shape)"
+_BACKWARD_SHAPE = "@rms_norm_backward.register_fake\ndef _(dy, x, eps):\n    return x.new_empty(x.shape)"
 _REGISTERED = "rms_norm.register_autograd(backward, setup_context=save)"
 _SAVED = "ctx.save_for_backward(x)"
 _LOADED = "(x,) = ctx.saved_tensors"
@@ -44,10 +45,21 @@ def _wrapped(before: str) -> str:
     return f"{_REGISTERED}\noperator = rms_norm\n\n\ndef rms_norm(x, eps):\n    {before}\n    return operator(x, eps)"
 
 
+def _fake_backward(line: str) -> str:
+    return f"@rms_norm_backward.register_fake\ndef _(dy, x, eps):\n    {line}"
+
+
+# From the forward to its fake implementation.
+_BETWEEN = (
+    f"\n\n\n{_BACKWARD_OP}\ndef rms_norm_backward(\n    dy: torch.Tensor, x: torch.Tensor, eps: float\n"
+    f") -> torch.Tensor:\n    {_BACKWARD}\n\n\n"
+)
+
 MUTANTS = [
     Mutant("rms_norm", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
         ("nothing returned", _FORWARD, "launch_forward(x.contiguous(), eps)", _ENDS),
+        ("x where there is nothing to do", _FORWARD, f"if x.numel() == 0:\n        return x\n    {_FORWARD}", _ENDS),
         ("x overwritten", _FORWARD, "return x.copy_(launch_forward(x.contiguous(), eps))", _ENDS),
         (
             "the kernel called beside the operator",
@@ -60,6 +72,13 @@ MUTANTS = [
         ("always float32", _FORWARD, "return launch_forward(x.contiguous().float(), eps)", _Y),
         ("strides overlooked", _FORWARD, "return launch_forward(x, eps)", _Y_STRIDES),
         ("copied with its strides", _FORWARD, "return launch_forward(x.clone(), eps)", _Y_STRIDES),
+        (
+            "the strides of x, as the fake implementation says",
+            f"{_FORWARD}{_BETWEEN}{_SHAPE}",
+            f"return torch.empty_like(x).copy_(launch_forward(x.contiguous(), eps)){_BETWEEN}"
+            + _fake("return torch.empty_like(x)"),
+            _CONTIGUOUS,
+        ),
         ("no fake implementation", _SHAPE, "", _FAKE),
         ("a fake implementation that launches", _SHAPE, _fake("return launch_forward(x.contiguous(), eps)"), _FAKE),
         ("a fake result that is x", _SHAPE, _fake("return x.contiguous()"), _FAKE),
@@ -67,10 +86,18 @@ MUTANTS = [
         ("a fake result on the CPU", _SHAPE, _fake("return torch.empty(x.shape, dtype=x.dtype)"), _FAKE),
         ("a fake result for each row", _SHAPE, _fake("return x.new_empty(x.shape[:1])"), _FAKE),
         ("a fake result that asks for values", _SHAPE, _fake("return x.new_empty(int(x.max()), 1)"), _FAKE),
-        ("a fake result with the strides of x", _SHAPE, _fake("return torch.empty_like(x)"), _STRIDES),
+        ("a fake result with the strides of x", _SHAPE, _fake("return torch.empty_like(x)"), _FAKE),
         ("no gradient", _REGISTERED, "", _GRADIENT),
         ("one gradient for two arguments", _CALL, "return rms_norm_backward(dy, x, ctx.eps)", _GRADIENT),
         ("nothing kept", _SAVED, "pass", _GRADIENT),
+        ("eps kept among the tensors", _SAVED, "ctx.save_for_backward(*inputs)", _GRADIENT),
+        (
+            "parameters of other names",
+            "def save(ctx, inputs, output):\n    x, ctx.eps = inputs",
+            "def save(ctx, args, out):\n    x, ctx.eps = args",
+            _GRADIENT,
+        ),
+        ("no gradient of x", _CALL, "return None, None", _GRADIENT),
         ("the backward's kernel launched directly", _CALL, _CALL.replace("rms_norm_b", "launch_b"), _TOO),
         (
             "the backward's kernel launched directly, on contiguous tensors",
@@ -108,6 +135,7 @@ MUTANTS = [
         ),
         ("y kept as an attribute", _SAVED, f"{_SAVED}\n    ctx.y = output", _KEPT),
         ("a copy of x kept", _SAVED, "ctx.save_for_backward(x.clone())", _KEPT),
+        ("a copy of x kept where that has other strides", _SAVED, "ctx.save_for_backward(x.contiguous())", _KEPT),
         (
             "the forward twice",
             _FORWARD,
@@ -121,22 +149,29 @@ MUTANTS = [
             _LAUNCH,
         ),
         ("the forward again in the backward", _CALL, "rms_norm(x, ctx.eps)\n    " + _CALL, _LAUNCH),
+        ("no fake implementation of the backward", _BACKWARD_SHAPE, "", _FAKE_BACKWARD),
         (
-            "no fake implementation of the backward",
-            "@rms_norm_backward.register_fake\ndef _(dy, x, eps):\n    return x.new_empty(x.shape)",
-            "",
-            _OPCHECK,
+            "a fake backward of float32",
+            _BACKWARD_SHAPE,
+            _fake_backward("return torch.empty(x.shape, device=x.device)"),
+            _FAKE_BACKWARD,
         ),
         (
             "a fake backward with the strides of x",
-            "def _(dy, x, eps):\n    return x.new_empty(x.shape)",
-            "def _(dy, x, eps):\n    return torch.empty_like(x)",
-            _OPCHECK,
+            _BACKWARD_SHAPE,
+            _fake_backward("return torch.empty_like(x)"),
+            _FAKE_BACKWARD,
+        ),
+        (
+            "a fake backward with the strides of dy",
+            _BACKWARD_SHAPE,
+            _fake_backward("return torch.empty_like(dy)"),
+            _FAKE_BACKWARD,
         ),
         (
             "a backward that asks for values",
             _CALL,
-            f"if not dy.any():\n        return None, None\n    {_CALL}",
+            f'if dy.isnan().any():\n        raise ValueError("NaN")\n    {_CALL}',
             _OPCHECK,
         ),
         ("a message", _REGISTERED, _wrapped('print("rms_norm")'), _BREAK),
@@ -145,6 +180,12 @@ MUTANTS = [
             "a fake result whose sizes are numbers",
             _SHAPE,
             _fake("return x.new_empty([int(size) for size in x.shape])"),
+            _ONCE,
+        ),
+        (
+            "a fake backward whose sizes are numbers",
+            _BACKWARD_SHAPE,
+            _fake_backward("return x.new_empty(int(x.shape[0]), int(x.shape[1]))"),
             _ONCE,
         ),
         (
