@@ -73,7 +73,8 @@ test: $(SETUP)
 	$(NBVAL) $(IN_LABS) -n 2 --dist loadfile $(LABS)
 
 test-more: $(SETUP)
-	$(PY) -m pytest -m 'browser or slow' tests
+	$(PY) -m pytest -n 2 --dist worksteal -m 'slow and not alone' tests
+	$(PY) -m pytest -m 'browser or alone' tests
 
 test-gpu: $(SETUP)
 	$(PY) -m kernels check --device cuda

@@ -172,6 +172,7 @@ def less_digits(value: object) -> object:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_references_are_stable_to_the_byte(tmp_path):
     """Executing a notebook a second time changes no byte. In a copy, so that a failure leaves the references alone."""
     for folder in ("book", "labs"):
