@@ -9,6 +9,7 @@ exists at all five, computes the same mathematics, and is checked against float6
     op = kernels.operation("layer_norm")
 """
 
+import logging
 import os
 import sys
 
@@ -28,3 +29,6 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.layer_norm import layer_norm
 
 __all__ = ["LEVELS", "Case", "Operation", "Variant", "layer_norm", "operation", "operations"]
+
+# What PyTorch says when it first compiles where there is a CUDA toolkit and no GPU, in the middle of a page.
+logging.getLogger("torch.utils.cpp_extension").addFilter(lambda said: "No CUDA runtime is found" not in said.msg)

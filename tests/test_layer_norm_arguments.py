@@ -89,6 +89,14 @@ def test_triton_imported_too_early_is_named():
     assert "import kernels first" in run.stderr
 
 
+@pytest.mark.parametrize("imported", ["kernels", "sys"])
+def test_a_toolkit_without_a_gpu_is_no_news(imported):
+    code = f"import {imported}\nfrom torch.utils import cpp_extension\ncpp_extension._find_cuda_home()"
+    environment = os.environ | {"CUDA_HOME": "/usr", "CUDA_VISIBLE_DEVICES": ""}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert ("No CUDA runtime" in run.stderr) is (imported == "sys"), run.stderr
+
+
 @pytest.mark.parametrize("name", REGISTERED)
 def test_registered_operators_validate_too(name):
     with pytest.raises(ValueError, match="weight: got shape"):
