@@ -1,21 +1,6 @@
-"""The labs' scripts can be imported, and the score of the checks is printed."""
+"""The labs' scripts can be imported."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "labs"))
-
-_COUNTED = {
-    "test_a_mutant_is_rejected_for_its_cause": "mutants rejected",
-    "test_another_solution_is_accepted": "other solutions accepted",
-}
-
-
-def pytest_terminal_summary(terminalreporter):
-    for test, words in _COUNTED.items():
-        ran = {
-            outcome: sum(f"{test}[" in report.nodeid for report in terminalreporter.stats.get(outcome, []))
-            for outcome in ("passed", "failed")
-        }
-        if sum(ran.values()):
-            terminalreporter.write_line(f"labs: {ran['passed']} of {sum(ran.values())} {words}")
