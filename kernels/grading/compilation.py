@@ -91,6 +91,12 @@ def _refusal(trial: Trial, results: list | None, left: dict, facts: dict, error:
     return f"{_REFUSED}: {', '.join(missing)} was not launched when it was to be compiled" if missing else None
 
 
+def advised(said: str, advice: Mapping[str, str], trial: Trial) -> str:
+    """What is wrong, what to do by a sign in it, and with which call."""
+    words = next((f"\n{words}" for sign, words in advice.items() if sign in said), "")
+    return f"{said}{words}\n(with {trial.where})"
+
+
 def finishes(advice: Mapping[str, str] | None = None) -> Property:
     """`properties.finishes`, but for what `compiles` tells.
 
@@ -102,8 +108,7 @@ def finishes(advice: Mapping[str, str] | None = None) -> Property:
         wrong = next((one for one in trials if one.error and not _is_refused(one)), None)
         if wrong is None:
             return None
-        help_ = next((f"\n{words}" for sign, words in known.items() if sign in wrong.error), "")
-        return f"{wrong.error}{help_}\n(with {wrong.where})"
+        return advised(wrong.error, known, wrong)
 
     return replace(properties.finishes(), broken=broken)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from kernels.grading import compiled, lookalikes
+from kernels.grading import compilation, compiled, lookalikes
 from kernels.grading.exercise import Property, Trial
 
 _BY_NAME = "PyTorch passes inputs and output by these names: save(ctx, inputs, output)"
@@ -30,8 +30,7 @@ def told(fact: str, name: str, stage: str, says: Callable[[object, Trial], str |
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if fact in one.facts):
             if said := says(trial.facts[fact], trial):
-                advice = next((f"\n{words}" for sign, words in ADVICE.items() if sign in said), "")
-                return f"{said}{advice}\n(with {trial.where})"
+                return compilation.advised(said, ADVICE, trial)
         return None
 
     return Property(name, broken, stage, hint)
