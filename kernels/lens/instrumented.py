@@ -27,6 +27,7 @@ _INSTRUMENTED = (
     "-fsanitize=thread",
     "-fsanitize-coverage=trace-pc",
     "-fsanitize=bounds",
+    "-fno-plt",
     "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",  # with a size that only the run knows, they are calls
 )
 _GCC = (

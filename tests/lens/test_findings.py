@@ -122,7 +122,9 @@ _ADVICE = {
     "if (b == 0) y[0] = 1;\nif (b == 1) y[0] = 2;": "blocks run in any order: launch twice",
     "s[t] = 1;\ny[100 * b + t] = s[t ^ 1];": "do not wait for each other: put __syncwarp() between",
     "s[t] = 1;\ny[100 * b + t] = s[63 - t];": "no barrier between them: put __syncthreads() between",
-    "s[t] = 1; __syncthreads();\ns[t & 32] += t;": "do not wait for each other: put __syncwarp() between, or use an atomic",
+    "s[t] = 1; __syncthreads();\ns[t & 32] += t;": (
+        "nothing says which comes last: let one thread write, or use an atomic"
+    ),
     "s[t] = 1; __syncthreads();\nif (t % 32 == 0) s[0] += t;": (
         "no barrier between them: put __syncthreads() between, or use an atomic"
     ),

@@ -9,12 +9,12 @@ from kernels.cuda import RawModule
 
 _OVERRUNS = {
     "a[threadIdx.x + 1] = 1;": ("a[32]", "one past the end of 32"),
-    "a[threadIdx.x * 1000] = 1;": ("a[31000]", "30,969 past the end of 32"),
-    "y[threadIdx.x] = a[-1 - int(threadIdx.x)];": ("a[-32]", "32 elements before its beginning"),
+    "a[threadIdx.x * 1000] = 1;": ("a[1000]", "969 past the end of 32"),
+    "y[threadIdx.x] = a[-1 - int(threadIdx.x)];": ("a[-1]", "one element before its beginning"),
     "float* p = a; p[threadIdx.x + 1] = 1;": ("a[32]", "one past the end of 32"),
     "float* p = a; y[0] = p[-100000];": ("a[-100000]", "100,000 elements before its beginning"),
     "atomicAdd(&a[threadIdx.x + 1], 1.0f);": ("a[32]", "one past the end of 32"),
-    "atomicAdd(&a[threadIdx.x + 100000], 1.0f);": ("a[100031]", "100,000 past the end of 32"),
+    "atomicAdd(&a[threadIdx.x + 100000], 1.0f);": ("a[100000]", "99,969 past the end of 32"),
     "own[threadIdx.x + 1] = 1;": ("own[32]", "one past the end of 32"),
     "float* p = own; p[threadIdx.x + 1] = 1;": ("own[32]", "one past the end of 32"),
     "y[threadIdx.x] = w[threadIdx.x + 1];": ("w[32]", "one past the end of 32"),

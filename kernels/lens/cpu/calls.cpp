@@ -16,21 +16,30 @@ static auto passed_on(Call call) {
     return call();
 }
 
+#define PROBE extern "C" __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
 
-static uint32_t barrier(Barrier kind, uint32_t value, const Site& site) {
+PROBE uint32_t kernels_lens_barrier(Barrier kind, uint32_t value, const char* file, int line, const char* call) {
     recorder.append(Kind::barrier_arrived, 0, CALLER, uint32_t(kind));
-    const uint32_t result = passed_on([&] { return recorder.original->barrier(kind, value, site); });
+    const uint32_t number = recorder.arrive();
+    const uint32_t result = passed_on([&] { return recorder.original->barrier(kind, value, file, line, call); });
+    recorder.before_passed(number);
     recorder.append(Kind::barrier_passed, 0, CALLER, uint32_t(kind));
     return result;
 }
 
-static uint64_t collective(const Lane& lane) {
-    recorder.append(Kind::warp_arrived, lane.mask, CALLER, uint32_t(lane.kind));
-    const uint64_t result = passed_on([&] { return recorder.original->collective(lane); });
-    recorder.append(Kind::warp_passed, lane.mask, CALLER, uint32_t(lane.kind));
+PROBE uint64_t kernels_lens_collective(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width,
+                                       const char* file, const char* call) {
+    const uint32_t kind = uint32_t(kind_line);
+    recorder.append(Kind::warp_arrived, mask, CALLER, kind);
+    const uint64_t result =
+        passed_on([&] { return recorder.original->collective(kind_line, mask, value, argument_width, file, call); });
+    recorder.append(Kind::warp_passed, mask, CALLER, kind);
     return result;
 }
+
+// A thread has returned from the kernel; the next may begin without a call of the runtime.
+PROBE void kernels_lens_returned() { recorder.close(); }
 
 static void tile(uint32_t first, uint32_t count, const Site& site) {
     recorder.append(Kind::tile_arrived, first, CALLER, count);
@@ -83,8 +92,6 @@ const Runtime* recording(const Runtime& original) {
     services.commit = commit;
     services.land = land;
     runtime = original;
-    runtime.barrier = barrier;
-    runtime.collective = collective;
     runtime.tile = tile;
     runtime.poll = poll;
     runtime.services = &services;

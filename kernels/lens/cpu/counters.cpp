@@ -10,7 +10,7 @@ namespace lens {
 
 void Counters::block_begins(const BlockInfo& block) {
     busiest.resize(launch.regions.size() + 1);  // and dynamic shared memory
-    blocks.push_back({block.number, {}, std::vector<uint64_t>(busiest.size() * Samples::warps_of_block)});
+    blocks.push_back({block.number, {}, std::vector<uint64_t>(busiest.size() * Samples::warps_of_block), false});
     if (!spare.empty()) blocks.back().streams = std::move(spare.back()), spare.pop_back();
     blocks.back().streams.resize(launch.threads);
 }
@@ -23,17 +23,18 @@ Counters::Under& Counters::under_way(const BlockInfo& block) {
 void Counters::ran(const BlockInfo& block, uint32_t thread, const Event* first, const Event* last) {
     Under& under = under_way(block);
     under.streams[thread].append(first, last);
+    under.behind = true;
     if (thread == 0)
         for (const Event* event = first; event != last; ++event) barriers += event->kind() == Kind::barrier_arrived;
-    // While it is in the processor's caches.
-    const bool last_lane = thread % warp_size == warp_size - 1;
-    if (last_lane && under.streams[thread].length() >= some_events)
-        replay_warp(under, thread / warp_size, recorder.variables->finished[thread / warp_size]);
+}
+
+void Counters::replay(const Stretches& those) {
+    replay_warp(under_way(*those.block), those.warp, those.finished);
 }
 
 void Counters::block_ends(const BlockInfo& block) {
     Under& under = under_way(block);
-    for (uint32_t warp = 0; warp * warp_size < launch.threads; ++warp) replay_warp(under, warp, ~0u);
+    for (uint32_t warp = 0; under.behind && warp * warp_size < launch.threads; ++warp) replay_warp(under, warp, ~0u);
     ++blocks_run;
     for (size_t i = 0; i < under.requests.size(); ++i) {
         uint64_t& most = busiest[i / Samples::warps_of_block];
@@ -42,6 +43,15 @@ void Counters::block_ends(const BlockInfo& block) {
     spare.push_back(std::move(under.streams));
     std::swap(under, blocks.back());
     blocks.pop_back();
+}
+
+bool Counters::begin_together(const Stretches& those) {
+    Under& under = under_way(*those.block);
+    const uint32_t first = those.warp * warp_size, last = std::min(first + warp_size, launch.threads);
+    for (uint32_t thread = first; under.behind && thread < last; ++thread)
+        if (under.streams[thread].length()) return false;
+    turn_to(under, those.warp);
+    return true;
 }
 
 bool Counters::full(const BlockInfo& block, uint32_t thread) {
@@ -54,9 +64,13 @@ bool Counters::full(const BlockInfo& block, uint32_t thread) {
 
 void Counters::replay_warp(Under& under, uint32_t warp, uint32_t finished) {
     const uint32_t first = warp * warp_size;
+    turn_to(under, warp);
+    lens::replay(&under.streams[first], std::min(warp_size, launch.threads - first), finished, *this);
+}
+
+void Counters::turn_to(Under& under, uint32_t warp) {
     replayed = under.number * Samples::warps_of_block + warp;
     requests = &under.requests[warp];
-    replay(&under.streams[first], std::min(warp_size, launch.threads - first), finished, *this);
 }
 
 void Counters::branch(uint32_t lanes) {

@@ -4,6 +4,7 @@
 #include "replay.h"
 #include "samples.h"
 #include "shape.h"
+#include "stretches.h"
 
 namespace kernels {
 namespace lens {
@@ -23,22 +24,27 @@ struct Count {
     Shape shape;  // of the last request
 };
 
-class Counters : Steps {
+class Counters final : Steps {
    public:
     explicit Counters(const LaunchInfo& launch) : launch(launch) {}
     void block_begins(const BlockInfo&);
-    // The next events of a thread, in order. They stay where they are only during the call.
+    // The next events of a thread, in order, and of others until `replay`. They stay where they are only during the call.
     void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last);
+    void replay(const Stretches&);
     void block_ends(const BlockInfo&);
     std::string result();  // members of the result's JSON object: `"counts": [ … ]` and others
+
+    // The next events of lanes of a warp that take the same steps, step by step. False: others are still to be replayed.
+    bool begin_together(const Stretches&);
+    void branch(uint32_t lanes) override;
+    void access(const Request&) override;
+    void barrier() { ++barriers; }  // of a block's first thread
 
     // Whether a thread's events are so many that it has to wait until some have been replayed.
     bool full(const BlockInfo&, uint32_t thread);
 
    private:
-    static constexpr size_t some_events = 64, most_events = 2048;
-    void branch(uint32_t lanes) override;
-    void access(const Request&) override;
+    static constexpr size_t most_events = 2048;
     void count(const Request&, const Region& first, uint64_t regions);
     Count& count_of(const Request&, Space);
 
@@ -46,9 +52,11 @@ class Counters : Steps {
         uint64_t number;
         std::vector<Stream> streams;  // one a thread
         std::vector<uint64_t> requests;  // of each region, of each warp
+        bool behind;                     // streams may have events
     };
     Under& under_way(const BlockInfo&);
     void replay_warp(Under&, uint32_t warp, uint32_t finished);
+    void turn_to(Under&, uint32_t warp);
 
     const LaunchInfo& launch;
     std::vector<uint32_t> place;  // of a pc's count among `counts`, plus 1

@@ -53,7 +53,7 @@ constexpr uint8_t is_release = 1, overwrites = 2;
 // Two words rather than fields: to read whole what has just been written in parts costs as much as the rest of an event.
 class Event {
    public:
-    uint64_t address = 0;
+    uint64_t address;
 
     Event() = default;
     // pc: return address of the instrumentation's call, from the library's base.
@@ -70,13 +70,24 @@ class Event {
     uint64_t operator^(const Event& other) const { return what ^ other.what; }
     static constexpr uint64_t of_step = 0x1fffffffffff;
     bool same_step(const Event& other) const { return !((*this ^ other) & of_step); }
+    Event of_another(uint64_t its_address) const {
+        Event event = *this;
+        event.address = its_address;
+        return event;
+    }
 
     static constexpr uint16_t no_region = 0xffff;
 
    private:
-    uint64_t what = 0;
+    uint64_t what;
 };
 static_assert(sizeof(Event) == 16, "");
+
+// Whether it may say what happened before what between threads, beside a barrier of the block or a collective of a warp.
+inline bool is_ordering(Kind kind, uint32_t how) {
+    if (kind == Kind::read || kind == Kind::write) return how & is_volatile;
+    return kind != Kind::branch && (kind < Kind::barrier_arrived || kind > Kind::warp_passed);
+}
 
 inline bool is_access(Kind kind) { return kind <= Kind::copy_to; }
 inline bool is_write(Kind kind) {
@@ -119,7 +130,9 @@ struct LaunchInfo {
 
 // A block that runs. Several are under way at once only when they wait for each other.
 struct BlockInfo {
-    uint64_t number;  // x fastest
+    uint64_t number;       // x fastest
+    uint32_t resting[32];  // the lanes of each warp that wait for the rest of it, one bit each
+    uint64_t arrived;      // how often threads have come to a barrier
 };
 
 }  // namespace lens

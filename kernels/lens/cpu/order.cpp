@@ -41,22 +41,28 @@ BlockOrder::BlockOrder(uint32_t index, uint32_t count) : index(index), begun(++n
     for (ThreadOrder& one : threads) one.block_clock = begun;
 }
 
+ThreadTold& BlockOrder::told_of(uint32_t thread) {
+    if (told.empty()) told.resize(threads.size());
+    return told[thread];
+}
+
 std::shared_ptr<const Told> BlockOrder::tell(uint32_t thread) {
     ThreadOrder& me = threads[thread];
-    auto told = std::make_shared<Told>();
-    told->actor = actor(thread);
-    told->clock = stamp(thread);
-    told->block_clock = me.block_clock;
-    told->grid_clock = grid_clock;
-    if (!lanes.empty()) told->lanes.assign(&lanes[thread * 32], &lanes[thread * 32] + 32);
-    told->parts = me.parts;
+    auto what = std::make_shared<Told>();
+    what->actor = actor(thread);
+    what->clock = stamp(thread);
+    what->block_clock = me.block_clock;
+    what->grid_clock = grid_clock;
+    if (!lanes.empty()) what->lanes.assign(row(thread), row(thread) + 32);
+    if (!told.empty()) what->parts = told[thread].parts;
     me.clock = ++now;
-    return told;
+    return what;
 }
 
 // Everybody who enters is there before anybody leaves.
 void BlockOrder::enter(uint32_t thread, Meeting& meeting) {
-    ThreadOrder& me = threads[thread];
+    if (told.empty()) return;
+    const ThreadTold& me = told[thread];
     if (!me.parts.empty()) add(meeting.parts, me.parts);
     if (!me.published_near && !me.published_far) return;
     if (!meeting.published) meeting.published = std::make_shared<Log>();
@@ -64,12 +70,11 @@ void BlockOrder::enter(uint32_t thread, Meeting& meeting) {
 }
 
 void BlockOrder::leave(uint32_t thread, const Meeting& meeting) {
-    ThreadOrder& me = threads[thread];
-    if (!meeting.parts.empty()) add(me.parts, meeting.parts);
+    if (!meeting.parts.empty()) add(told_of(thread).parts, meeting.parts);
     if (!meeting.published) return;
-    auto told = std::make_shared<Told>();
-    told->parts = {{meeting.published, meeting.published->entries.size()}};
-    me.published_near = me.published_far = told;
+    auto what = std::make_shared<Told>();
+    what->parts = {{meeting.published, meeting.published->entries.size()}};
+    told_of(thread).published_near = told_of(thread).published_far = what;
 }
 
 void BlockOrder::barrier(uint32_t thread, bool passed, bool of_grid) {
@@ -94,11 +99,10 @@ void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_
     if (Collective(kind) == Collective::active) return;
     ThreadOrder& me = threads[thread];
     const uint32_t warp = thread / 32, lane = thread % 32;
-    if (lanes.empty()) lanes.resize(threads.size() * 32);
-    if (groups.empty()) groups.resize((threads.size() + 31) / 32 * 32);
+    prepare_warps();
     GroupOrder* const those = &groups[warp * 32];
-    uint32_t* const mine = &lanes[thread * 32];
     if (!passed) {
+        const uint32_t* const mine = row(thread);
         // A group that somebody has left is complete; the same mask then means the next one.
         uint32_t place = 32;
         for (uint32_t i = 0; i < 32; ++i) {
@@ -110,6 +114,7 @@ void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_
                 break;
             }
         }
+        passes[warp] = false;
         GroupOrder& group = those[place & 31];
         if (!group.arrived) {
             group.mask = mask;
@@ -129,7 +134,8 @@ void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_
     if (me.group >= 32) return;
     GroupOrder& group = those[me.group];
     me.group = ~0u;
-    std::copy(group.clocks, group.clocks + 32, mine);  // in which its own are
+    me.together = false;
+    std::copy(group.clocks, group.clocks + 32, &lanes[(warp * 33 + lane) * 32]);  // in which its own are
     leave(thread, group.meeting);
     if (!group.left) group.met = ++now;
     me.met = group.met;
@@ -137,20 +143,47 @@ void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_
     if (group.left == group.arrived) group.arrived = group.left = 0;
 }
 
+void BlockOrder::prepare_warps() {
+    const size_t warps = (threads.size() + 31) / 32;
+    if (lanes.empty()) lanes.resize(warps * 33 * 32);
+    if (groups.empty()) groups.resize(warps * 32), passes.resize(warps);
+}
+
+bool BlockOrder::collective_together(uint32_t warp, uint32_t present, uint32_t kind) {
+    if (Collective(kind) == Collective::active) return false;
+    prepare_warps();
+    if (!told.empty()) return false;
+    ThreadOrder* const those = &threads[warp * 32];
+    const uint32_t first = uint32_t(__builtin_ctz(present));
+    for (uint32_t rest = present; rest; rest &= rest - 1)
+        if (those[__builtin_ctz(rest)].met != those[first].met) return false;
+    uint32_t* const shared = &lanes[(warp * 33 + 32) * 32];
+    if (!those[first].together) std::copy(row(warp * 32 + first), row(warp * 32 + first) + 32, shared);
+    passes[warp] = true;
+    ++now;
+    for (uint32_t rest = present; rest; rest &= rest - 1) {
+        const uint32_t lane = uint32_t(__builtin_ctz(rest));
+        shared[lane] = stamp(warp * 32 + lane);
+        those[lane].clock = those[lane].met = now;
+        those[lane].together = true;
+    }
+    return true;
+}
+
 void BlockOrder::tile(uint32_t thread, bool passed, uint64_t first, uint64_t count) {
     auto same = [&](const TileOrder& one) { return one.first == first && one.count == count; };
     auto found = std::find_if(tiles.begin(), tiles.end(), same);
     if (found == tiles.end()) found = tiles.insert(tiles.end(), {first, count, std::make_shared<Log>()});
     if (passed) {
-        add(threads[thread].parts, {found->log, found->log->entries.size()});
+        add(told_of(thread).parts, {found->log, found->log->entries.size()});
     } else {
-        const auto told = tell(thread);
-        found->log->append({told, told});
+        const auto what = tell(thread);
+        found->log->append({what, what});
     }
 }
 
 void BlockOrder::fence(uint32_t thread, Scope scope) {
-    ThreadOrder& me = threads[thread];
+    ThreadTold& me = told_of(thread);
     me.published_near = tell(thread);
     if (scope == Scope::device) me.published_far = me.published_near;
 }
@@ -162,35 +195,35 @@ void BlockOrder::condition(uint32_t thread) {
 }
 
 void BlockOrder::atomic(uint32_t thread, Kind kind, bool release, uint64_t address, Places& by_address) {
-    ThreadOrder& me = threads[thread];
     const bool writes = kind != Kind::atomic_read;
-    const bool tells = writes && (release || me.published_near || me.published_far);
+    const bool published = !told.empty() && (told[thread].published_near || told[thread].published_far);
+    const bool tells = writes && (release || published);
     auto found = by_address.find(address);
     if (found == by_address.end()) {
         if (!tells) return;
         found = by_address.emplace(address, std::make_shared<Log>()).first;
     }
     const std::shared_ptr<Log>& log = found->second;
-    if (kind != Kind::atomic_write && !log->entries.empty()) add(me.parts, {log, log->entries.size()});
+    if (kind != Kind::atomic_write && !log->entries.empty()) add(told_of(thread).parts, {log, log->entries.size()});
     if (!tells) return;
     if (release) {
-        const auto told = tell(thread);
-        log->append({told, told});
+        const auto what = tell(thread);
+        log->append({what, what});
     } else {
-        log->append({me.published_near, me.published_far});
+        log->append({told[thread].published_near, told[thread].published_far});
     }
 }
 
 // Looks through what others have told, and what they had been told.
 bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
     const uint32_t block = block_of(who), other = thread_of(who);
-    auto knew = [&](const Told* told) {
-        if (!told) return false;
-        if (clock < told->grid_clock) return true;
-        if (told->actor == ~0u || block_of(told->actor) != block) return false;
-        if (told->actor == who && clock <= told->clock) return true;
-        if (clock < told->block_clock) return true;
-        return !told->lanes.empty() && thread_of(told->actor) / 32 == other / 32 && clock <= told->lanes[other % 32];
+    auto knew = [&](const Told* one) {
+        if (!one) return false;
+        if (clock < one->grid_clock) return true;
+        if (one->actor == ~0u || block_of(one->actor) != block) return false;
+        if (one->actor == who && clock <= one->clock) return true;
+        if (clock < one->block_clock) return true;
+        return !one->lanes.empty() && thread_of(one->actor) / 32 == other / 32 && clock <= one->lanes[other % 32];
     };
     // Whose part it is: what is told by a fence of a block holds for that block alone, and for those that it then tells.
     struct Ahead {
@@ -202,7 +235,7 @@ bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
         return near ? entry.near.get() : entry.far.get();
     };
     std::vector<Ahead> ahead;
-    for (const Part& part : threads[thread].parts) ahead.push_back({part, index});
+    for (const Part& part : told[thread].parts) ahead.push_back({part, index});
     std::set<std::tuple<const Log*, size_t, uint32_t>> seen;
     while (!ahead.empty()) {
         const auto [part, whose] = ahead.back();
@@ -215,10 +248,10 @@ bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
                 if (*entry < part.length && knew(half(log.entries[*entry], whose))) return true;
         for (uint32_t entry : log.chained) {
             if (entry >= part.length) break;
-            const Told* told = half(log.entries[entry], whose);
-            if (!told) continue;
-            for (const Part& more : told->parts)
-                ahead.push_back({more, told->actor == ~0u ? whose : block_of(told->actor)});
+            const Told* one = half(log.entries[entry], whose);
+            if (!one) continue;
+            for (const Part& more : one->parts)
+                ahead.push_back({more, one->actor == ~0u ? whose : block_of(one->actor)});
         }
     }
     return false;

@@ -60,6 +60,11 @@ struct ThreadOrder {
     uint32_t barriers = 0, grid_barriers = 0;
     uint32_t group = ~0u;  // of the warp, that it is in
     uint32_t met = 0;      // the clock of the collective that it left last: who left it too knows the same of the warp
+    bool together = false; // what it knows of the warp is the warp's row, not its own
+};
+
+// What a thread knows by atomics, fences and barriers of part of a block.
+struct ThreadTold {
     Parts parts;
     std::shared_ptr<const Told> published_near, published_far;  // by a fence: what a relaxed atomic tells
 };
@@ -84,12 +89,23 @@ class BlockOrder {
     uint32_t index, begun;  // the clock at which it began
     uint32_t floor;         // no thread's clock is less
     std::vector<ThreadOrder> threads;
+    std::vector<ThreadTold> told;  // of each; empty as long as that is nothing
 
+    // What `other` did at `clock`, by all threads that know all of the block before `block_clock`.
+    bool known_by_all(Actor other, uint32_t clock, uint32_t block_clock) const {
+        return clock < grid_clock || (clock < block_clock && block_of(other) == index);
+    }
+    // Clocks of its warp's lanes, as the thread knows them; nullptr: as all of the block is known.
+    const uint32_t* of_warp(uint32_t thread) const { return lanes.empty() ? nullptr : row(thread); }
     uint32_t stamp(uint32_t thread) const { return threads[thread].clock > floor ? threads[thread].clock : floor; }
     Actor actor(uint32_t thread) const { return index * threads_of_actors + thread; }
 
     void barrier(uint32_t thread, bool passed, bool of_grid);
     void collective(uint32_t thread, bool passed, uint32_t mask, uint32_t kind);
+    // All lanes of a warp that are left arrive, and nobody else comes before they have passed. False: it has to be done one
+    // by one.
+    bool collective_together(uint32_t warp, uint32_t present, uint32_t kind);
+    bool passed_together(uint32_t warp) const { return warp < passes.size() && passes[warp]; }
     void tile(uint32_t thread, bool passed, uint64_t first, uint64_t count);
     void fence(uint32_t thread, Scope scope);
     void condition(uint32_t thread);
@@ -100,6 +116,8 @@ class BlockOrder {
 
    private:
     friend class Knowledge;
+    void prepare_warps();
+    ThreadTold& told_of(uint32_t thread);
     bool was_told(uint32_t thread, Actor actor, uint32_t clock) const;
     std::shared_ptr<const Told> tell(uint32_t thread);
     void enter(uint32_t thread, Meeting& meeting);
@@ -108,8 +126,13 @@ class BlockOrder {
     uint32_t grid_clock = 0;
     uint32_t barriers = 0, barrier_clock = 0;
     Meeting at_barrier, passed_barrier;
-    std::vector<uint32_t> lanes;  // 32 a thread; empty until a collective
+    // Clocks of a warp's lanes, as each of its threads knows them, and as all do: 33 rows a warp; empty until a collective.
+    std::vector<uint32_t> lanes;
+    const uint32_t* row(uint32_t thread) const {
+        return &lanes[(thread / 32 * 33 + (threads[thread].together ? 32 : thread % 32)) * 32];
+    }
     std::vector<GroupOrder> groups;
+    std::vector<bool> passes;  // of each warp: its last collective was one together, which to pass is nothing
     std::vector<TileOrder> tiles;
 };
 
@@ -119,8 +142,8 @@ class Knowledge {
     Knowledge() = default;
     Knowledge(const BlockOrder& order, uint32_t thread)
         : order(&order), thread(thread), actor(order.actor(thread)), block_clock(order.threads[thread].block_clock),
-          grid_clock(order.grid_clock), lanes(order.lanes.empty() ? nullptr : &order.lanes[thread * 32]),
-          told(!order.threads[thread].parts.empty()) {}
+          grid_clock(order.grid_clock), lanes(order.of_warp(thread)),
+          told(!order.told.empty() && !order.told[thread].parts.empty()) {}
 
     // What `other` did at `clock`.
     bool of(Actor other, uint32_t clock) const {

@@ -41,9 +41,7 @@ inline bool Races::as_expected(const Self& self, const Ground& ground, Shadow::P
 }
 
 // False: it is of another kind, and nothing is done.
-inline bool Races::plain(const Under& block, const Self& self, const Event& event) {
-    if (event.kind() > Kind::write || event.how() || event.extra() == Event::no_region) return false;
-    const Ground& ground = block.shadows.all[event.extra()];
+inline bool Races::plain(const Ground& ground, const Self& self, const Event& event, const uint32_t* values) {
     const uint32_t size = event.size();
     if (event.address < ground.begin || event.address + size > ground.end) return false;
     uint32_t at;
@@ -54,14 +52,15 @@ inline bool Races::plain(const Under& block, const Self& self, const Event& even
     for (uint32_t piece = 0; piece < size >> shift; ++piece) {
         const uint64_t address = event.address + (uint64_t(piece) << shift);
         const uint32_t index = (at >> shift) + piece;
-        const Record mine(self.actor, self.clock, event.pc(), event.kind(), false, write ? value_at(address, shift) : 0);
+        const uint32_t value = write ? value_of(event, values, address, shift) : 0;
+        const Record mine(self.actor, self.clock, event.pc(), event.kind(), false, value);
         if (write ? !as_expected<true>(self, ground, page, index, mine) : !as_expected<false>(self, ground, page, index, mine))
-            check({self, event, ground, write, false}, page, index, address);
+            check({self, event, ground, values, write, false}, page, index, address);
     }
     return true;
 }
 
-void Races::ran(const BlockInfo& info, uint32_t thread, const Event* first, const Event* last) {
+void Races::ran(const BlockInfo& info, uint32_t thread, const Event* first, const Event* last, const uint32_t* values) {
     Under& block = under_way(info);
     Self self;
     bool known = false;  // what it knows
@@ -69,12 +68,25 @@ void Races::ran(const BlockInfo& info, uint32_t thread, const Event* first, cons
         if (event->kind() == Kind::branch) continue;
         if (is_access(event->kind())) {
             if (!known) self = Self(block, thread), known = true;
-            if (!plain(block, self, *event)) access(block, self, *event);
+            const bool short_way = event->kind() <= Kind::write && !event->how() && event->extra() != Event::no_region &&
+                                   plain(block.shadows.all[event->extra()], self, *event, values);
+            if (!short_way) access(block, self, *event, values);
+            if (event->kind() == Kind::write) values += words_of(*event);
         } else {
             synchronise(block, thread, *event);
             known = false;
         }
     }
+}
+
+void Races::access_of_lane(const Event& first, uint32_t i, uint64_t address, size_t value) {
+    Under& block = *team.block;
+    if (!team.known)
+        for (uint32_t lane = 0; lane < team.count; ++lane) team.self[lane] = Self(block, team.self[lane].thread);
+    team.known = true;
+    const Event event = first.of_another(address);
+    const uint32_t* const values = team.values[i] + value;
+    if (!plain(block.shadows.all[first.extra()], team.self[i], event, values)) access(block, team.self[i], event, values);
 }
 
 }  // namespace lens

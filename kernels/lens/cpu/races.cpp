@@ -77,7 +77,7 @@ static Kind remembered(Kind kind, bool atomic) {
 
 void Races::check(const Access& mine, Shadow::Page& page, uint32_t index, uint64_t address) {
     const Self& self = mine.self;
-    const uint32_t value = mine.write && !mine.atomic ? value_at(address, page.shift) : 0;
+    const uint32_t value = mine.event.kind() == Kind::write && !mine.atomic ? value_of(mine.event, mine.values, address, page.shift) : 0;
     const Record record(self.actor, self.clock, mine.event.pc(), remembered(mine.event.kind(), mine.atomic),
                         mine.event.kind() == Kind::copy_to, value);
     const Record* write = page.write ? &page.write[index] : nullptr;
@@ -133,7 +133,7 @@ inline void Races::remember_read(const Access& mine, Shadow::Page& page, uint32_
         other = record;
 }
 
-void Races::access(Under& block, Self& self, const Event& event) {
+void Races::access(Under& block, Self& self, const Event& event, const uint32_t* values) {
     if (event.extra() == Event::no_region) return;
     const Ground& ground = block.shadows.all[event.extra()];
     if (event.address < ground.begin || event.address + event.size() > ground.end) return;
@@ -148,7 +148,7 @@ void Races::access(Under& block, Self& self, const Event& event) {
         block.order.atomic(self.thread, kind, !waits && event.how() & is_release, event.address, shared ? block.order.places : places);
         self = Self(block, self.thread);
     }
-    const Access mine = {self, event, ground, write, atomic};
+    const Access mine = {self, event, ground, values, write, atomic};
     ground.shadow->visit(event.address, event.size(), [&](Shadow::Page& page, uint32_t index, uint64_t address) {
         check(mine, page, index, address);
     });

@@ -6,6 +6,7 @@
 #include "findings.h"
 #include "order.h"
 #include "shadow.h"
+#include "stretches.h"
 
 namespace kernels {
 namespace lens {
@@ -14,9 +15,15 @@ class Races {
    public:
     Races(const LaunchInfo& launch, Findings& findings);
     void block_begins(const BlockInfo&);
-    // The next events of a thread, in order, before another goes on.
-    void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last);
+    // The next events of a thread, in order. values: of its writes.
+    void ran(const BlockInfo&, uint32_t thread, const Event* first, const Event* last, const uint32_t* values);
     void block_ends(const BlockInfo&);
+
+    // The next events of lanes of a warp that take the same steps, step by step. Accesses are plain ones; `value`: where
+    // among the lanes' values that of a write begins.
+    void begin_together(const BlockInfo&, const Stretch* const* lanes, uint32_t count);
+    void access_together(const Event& first, const uint64_t* address, size_t value);
+    void synchronise_together(const Event&);
 
    private:
     struct Copy {
@@ -61,14 +68,30 @@ class Races {
         const Self& self;
         const Event& event;
         const Ground& ground;
+        const uint32_t* values;
         bool write, atomic;
+    };
+    struct Team {
+        Under* block;
+        uint32_t count, present;
+        bool compared, alike;           // whether all know the same, which was told by nobody but the block:
+        uint32_t clock, block_clock;
+        const uint32_t* row;            // of the warp, if they know anything of that
+        bool known;                     // what each knows
+        Self self[32];
+        const uint32_t* values[32];
     };
 
     Under& under_way(const BlockInfo&);
-    void access(Under&, Self&, const Event&);
-    [[gnu::always_inline]] bool plain(const Under&, const Self&, const Event&);
+    void access(Under&, Self&, const Event&, const uint32_t* values);
+    [[gnu::always_inline]] bool plain(const Ground&, const Self&, const Event&, const uint32_t* values);
     template <bool write>
     [[gnu::always_inline]] bool as_expected(const Self&, const Ground&, Shadow::Page&, uint32_t index, const Record& mine);
+    bool access_rows(const Event& first, const uint64_t* address, size_t value);
+    template <bool write>
+    void access_words(const Event& first, const uint64_t* address, size_t value);
+    void access_of_lane(const Event& first, uint32_t lane, uint64_t address, size_t value);
+    void compare_team();
     void check(const Access&, Shadow::Page&, uint32_t index, uint64_t address);
     void check_write(const Access&, const Record& write, uint32_t value, uint64_t address);
     void check_read(const Access&, Record& read, uint64_t address);
@@ -84,6 +107,7 @@ class Races {
     std::vector<Shadow> global;           // by the number of the region
     std::vector<uint64_t> numbers;        // of blocks, in the order in which they began
     BlockOrder::Places places;            // in global memory
+    Team team;
 };
 
 }  // namespace lens

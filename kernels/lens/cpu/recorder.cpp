@@ -1,6 +1,7 @@
 #include "recorder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernels {
 namespace lens {
@@ -45,7 +46,9 @@ void Recorder::prepare(const Kernel& traced, uint64_t library, bool waits, Launc
     launch.numbered.assign(launch.dynamic_shared.number + 1, &launch.dynamic_shared);
     for (const Region& region : launch.regions) launch.numbered[region.number] = &region;
     std::fill(seen, seen + places, &nowhere);
-    next = buffer;
+    thread = none;
+    first = next = end = enough;
+    gathered.forget();
     observers.reset();  // the old before the new: time begins again
     observers = std::make_unique<Observers>(launch);
 }
@@ -64,7 +67,7 @@ void Recorder::append_access(Kind kind, uint64_t at, uint32_t size, const void* 
     const Region* region = launch.region(at);
     const uint16_t number = region ? uint16_t(region->number) : Event::no_region;
     const Event event(at, pc_of(caller), kind, size, how, number);
-    push(event);
+    push(kind, how, event);
     if (!region) {
         if (const Region* overrun = launch.overrun(at, size)) observers->bounds.check(*current.block, self->running, event, *overrun);
         return;
@@ -78,40 +81,79 @@ void Recorder::out_of_array(int64_t index, uint32_t length, const void* caller) 
     if (!self->starting) observers->bounds.out_of_array(*current.block, self->running, pc_of(caller), index, length);
 }
 
-// Another thread's, or no room is left.
-void Recorder::turn(Event event) {
-    deliver();
+// The first event of a stretch, unless it is not a thread's: none is under way, or no room is left.
+void Recorder::begin(Event event) {
+    close();
+    if (self->starting) return;
     thread = self->running;
-    *next++ = event;
+    open = &gathered.begin(*observers, *current.block, thread);
+    first = next = open->room();
+    enough = first + Stretches::most_events / 4;
+    end = first + Stretches::most_events;
+    next_write = writes;
+    push(event.kind(), event.how(), event);
+}
+
+void Recorder::close() {
+    if (thread == none) return;
+    const uint32_t warp = thread / warp_size, lanes = std::min(warp_size, launch.threads - warp * warp_size);
+    open->add(thread, next, writes, size_t(next_write - writes), variables->finished[warp], launch);
+    thread = none;
+    first = next = end = enough;
+    gathered.ended(*observers, *open, lanes);
+}
+
+uint32_t Recorder::arrive() {
+    const uint32_t barrier = uint32_t(current.block->arrived++ / launch.threads) + 1;
+    if (thread != none) open->barrier = barrier;
+    return barrier;
+}
+
+void Recorder::before_passed(uint32_t barrier) {
+    if (!gathered.empty()) gathered.before_barrier_passed(*observers, barrier);
 }
 
 void Recorder::deliver() {
-    if (next == buffer) return;
-    observers->races.ran(*current.block, thread, buffer, next);
-    observers->counters.ran(*current.block, thread, buffer, next);
-    next = buffer;
+    close();
+    gathered.hand_on(*observers);
 }
 
 void Recorder::branch(const void* caller) {
     append(Kind::branch, 0, caller);
-    if (--branches >= 0 || self->starting) return;
-    branches = 1024;
+    if (next >= enough && thread != none) rest();
+}
+
+// The thread's stream is long: the rest of its warp catches up, so that what they did together can be counted and forgotten.
+void Recorder::rest() {
     if (polls) self->runtime->poll({nullptr, 0, "a loop"});
-    deliver();
-    const uint32_t number = self->running;
-    if (!observers->counters.full(*current.block, number)) return;
-    // Its stream is long: the rest of the warp catches up, so that what they did together can be counted and forgotten.
+    close();
     struct Wait {
-        const BlockInfo& block;
+        BlockInfo& block;
         uint32_t thread;
-    } wait = {*current.block, number};
-    auto drained = [](const void* state) {
-        const Wait& one = *static_cast<const Wait*>(state);
-        return !recorder.observers->counters.full(one.block, one.thread);
-    };
+        bool waits;  // the runtime asks once before it lets others run
+        bool over() {
+            const uint32_t warp = thread / warp_size;
+            const Stretches* own = recorder.gathered.block() == &block ? recorder.gathered.of(warp) : nullptr;
+            if (!own || !own->has(thread)) return caught_up(thread);
+            if (!std::exchange(waits, true)) return false;
+            // The others come first, if any will.
+            for (uint32_t rest = block.resting[warp] & ~own->present; rest; rest &= rest - 1)
+                if (caught_up(warp * warp_size + uint32_t(__builtin_ctz(rest)))) return false;
+            recorder.gathered.hand_on(*recorder.observers, warp);
+            return caught_up(thread);
+        }
+        bool caught_up(uint32_t one) const { return !recorder.observers->counters.full(block, one); }
+    } wait = {*current.block, self->running, false};
+    const Stretches* own = gathered.of(wait.thread / warp_size);
+    if (!(own && own->has(wait.thread)) && wait.caught_up(wait.thread)) return;
+    const uint32_t bit = 1u << wait.thread % warp_size;
+    uint32_t& resting = wait.block.resting[wait.thread / warp_size];
     const Current saved = current;
+    resting |= bit;
     pause();
-    original->services->wait_until(drained, &wait, "a wait for the rest of the warp", {nullptr, 0, nullptr});
+    original->services->wait_until([](const void* one) { return static_cast<Wait*>(const_cast<void*>(one))->over(); }, &wait,
+                                   "a wait for the rest of the warp", {nullptr, 0, nullptr});
+    resting &= ~bit;
     go_on(saved);
 }
 
@@ -130,7 +172,7 @@ void Recorder::run(const char* args) {
     // Its first fiber begins a block, the last to leave ends it.
     auto found = blocks.find(number);
     const bool begins = found == blocks.end();
-    if (begins) found = blocks.emplace(number, Under{{number}, 0}).first;
+    if (begins) found = blocks.emplace(number, Under{{number, {}, 0}, 0}).first;
     // This frame is among the first of the fiber's stack, which ends with a page.
     const uint64_t top = (reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | 4095) + 1;
     const Current own = {&found->second.info, top - stack_bytes};
@@ -143,6 +185,7 @@ void Recorder::run(const char* args) {
     kernel.run(args);
     pause();
     if (--found->second.fibers == 0 && variables->next >= variables->count) {
+        gathered.hand_on(*observers);
         observers->counters.block_ends(*own.block);
         observers->races.block_ends(*own.block);
         blocks.erase(found);
@@ -150,16 +193,19 @@ void Recorder::run(const char* args) {
 }
 
 void Recorder::pause() {
-    deliver();
+    close();
     self = &nobody;
 }
 
 // The fiber that goes on is of this block, whose dynamic shared memory is its own.
 void Recorder::go_on(const Current& saved) {
-    current = saved;
+    if (!gathered.empty() && gathered.block() != saved.block) gathered.hand_on(*observers);
     self = variables;
+    current = saved;
     Region& region = launch.dynamic_shared;
-    region.begin = reinterpret_cast<uint64_t>(variables->dynamic_shared);
+    const uint64_t begin = reinterpret_cast<uint64_t>(variables->dynamic_shared);
+    if (region.begin == begin) return;
+    region.begin = begin;
     region.end = region.begin + launch.dynamic_shared_bytes;
     region.zone_begin = region.begin - dynamic_shared_guard;
     region.zone_end = region.begin + dynamic_shared_bytes + dynamic_shared_guard;
@@ -167,17 +213,20 @@ void Recorder::go_on(const Current& saved) {
 
 bool Recorder::fault(const void* address) {
     if (self->starting) return false;
+    auto seen = [&] { return next != first && is_access(next[-1].kind()); };
     if (guess.bytes) append_access(Kind::atomic, reinterpret_cast<uint64_t>(guess.address), guess.bytes, guess.caller);
-    else if (next == buffer || !is_access(next[-1].kind())) {
+    else if (!seen()) {
         // It was not seen: if we know whose memory it is, it is told of where the thread was seen last.
         const uint64_t at = reinterpret_cast<uint64_t>(address);
-        const uint32_t pc = next != buffer ? next[-1].pc() : 0;
+        const uint32_t pc = next != first ? next[-1].pc() : 0;
         if (launch.region(at)) append_access(Kind::read, at, 1, reinterpret_cast<const void*>(base + pc));
     }
-    const bool seen = next != buffer && is_access(next[-1].kind());
-    const Event last = seen ? *--next : Event();
+    const uint32_t number = self->running;
+    const bool last_is_it = seen();
+    const Event last = last_is_it ? *--next : Event();
+    if (last.kind() == Kind::write && last_is_it) --next_write;
     deliver();
-    if (seen) observers->bounds.faulted(*current.block, thread, last);
+    if (last_is_it) observers->bounds.faulted(*current.block, number, last);
     return true;
 }
 
@@ -188,6 +237,7 @@ bool Recorder::below_stack(const void* address) const {
 }
 
 std::string Recorder::result() {
+    gathered.hand_on(*observers);
     const std::string text = "{" + observers->counters.result() + ", " + observers->findings.result() + "}";
     self = &nobody;
     return text;

@@ -4,11 +4,10 @@
 #include <map>
 #include <memory>
 
-#include "bounds.h"
-#include "counters.h"
 #include "events.h"
 #include "kernels/abi.h"
-#include "races.h"
+#include "gathered.h"
+#include "observers.h"
 
 namespace kernels {
 namespace lens {
@@ -29,10 +28,10 @@ class Recorder {
         if (on_stack(address)) return;
         const Region* region = seen[pc_of(caller) % places];
         if (at < region->begin || at + size > region->end || at & (size - 1)) return examine(kind, at, size, caller, how);
-        push({at, pc_of(caller), kind, size, how, uint16_t(region->number)});
+        push(kind, how, {at, pc_of(caller), kind, size, how, uint16_t(region->number)});
     }
     void append(Kind kind, uint64_t value, const void* caller, uint32_t extra = 0) {
-        push({value, pc_of(caller), kind, 0, 0, uint16_t(extra)});
+        push(kind, 0, {value, pc_of(caller), kind, 0, 0, uint16_t(extra)});
     }
     bool on_stack(const void* address) const {
         return reinterpret_cast<uint64_t>(address) - current.stack < stack_bytes;
@@ -40,10 +39,13 @@ class Recorder {
     void append_access(Kind, uint64_t address, uint32_t size, const void* caller, uint32_t how = 0);
     void out_of_array(int64_t index, uint32_t length, const void* caller);
 
-    void deliver();            // what was gathered, to the observers
+    void deliver();            // what was gathered, to the observers, whoever else is to come
     void branch(const void* caller);
     void run(const char* args);  // in place of a kernel's own: the threads of a block, on the calling fiber
     void go_on(const Current& saved);  // a fiber of the kernel runs
+    void close();                      // a stretch of the thread that runs has ended
+    uint32_t arrive();                 // at which barrier of the block, counted from 1
+    void before_passed(uint32_t barrier);
     void pause();                      // the runtime runs: what it calls in the kernel's library is not the kernel's
     bool fault(const void* address);  // the last event would crash, or what follows it; false: it is none of a thread's
     bool running() const { return self == variables; }
@@ -65,16 +67,18 @@ class Recorder {
     const Runtime* recorded = nullptr;  // in its place
 
    private:
-    static constexpr size_t capacity = 4096;
+    static constexpr uint32_t none = ~0u;
     static Thread nobody;
 
     uint32_t pc_of(const void* caller) const { return uint32_t(reinterpret_cast<uint64_t>(caller) - base); }
-    void push(Event event) {
-        if (self->starting) return;
-        if (self->running != thread || next == buffer + capacity) return turn(event);
+    void push(Kind kind, uint32_t how, Event event) {
+        if (next == end) return begin(event);
+        if (kind == Kind::write) *next_write++ = next;
+        if (is_ordering(kind, how)) open->ordering = true;
         *next++ = event;
     }
-    void turn(Event);
+    void begin(Event);
+    void rest();
     void examine(Kind, uint64_t address, uint32_t size, const void* caller, uint32_t how);
 
     // The region of an access is mostly the one that its instruction was seen in before, here by some bits of its pc.
@@ -82,12 +86,15 @@ class Recorder {
     static const Region nowhere;
     const Region* seen[places];
 
-    Event buffer[capacity];
-    Event* next = buffer;
-    uint32_t thread = 0;  // whose events are in the buffer
+    Gathered gathered;
+    // The stretch under way, of `thread`, if any is. A thread that has come to `enough` lets the rest of its warp catch up.
+    uint32_t thread = none;
+    Stretches* open = nullptr;
+    Event *first = nullptr, *next = nullptr, *enough = nullptr, *end = nullptr;
+    const Event* writes[Stretches::most_events];
+    const Event** next_write = writes;
     uint64_t base = 0;
     bool polls = false;
-    int branches = 4096;
 
     LaunchInfo launch;
     std::vector<uint64_t> sample;  // sorted numbers of the blocks to run; empty: all
@@ -96,14 +103,6 @@ class Recorder {
         uint32_t fibers;  // that run its threads
     };
     std::map<uint64_t, Under> blocks;  // under way
-    // Who looks at what was recorded, of one launch.
-    struct Observers {
-        explicit Observers(const LaunchInfo& launch) : counters(launch), bounds(launch, findings), races(launch, findings) {}
-        Findings findings;
-        Counters counters;
-        Bounds bounds;
-        Races races;
-    };
     std::unique_ptr<Observers> observers;
 };
 

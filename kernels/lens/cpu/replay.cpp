@@ -51,7 +51,7 @@ static void replay_together(Stream* lanes, uint32_t count, Steps& steps) {
         uint64_t different = 0;
         for (uint32_t lane = 1; lane < count; ++lane) different |= next[lane][taken] ^ event;
         if (different & Event::of_step) break;
-        if (event.kind() == Kind::branch) {
+        if (is_step_alone(event.kind())) {
             steps.branch(count);
         } else if (is_access(event.kind())) {
             request.begin(event);
@@ -91,7 +91,7 @@ void replay(Stream* lanes, uint32_t count, uint32_t finished, Steps& steps) {
             request.address[request.lanes++] = event.address;
             lanes[lane].advance(1);
         }
-        if (request.kind == Kind::branch)
+        if (is_step_alone(request.kind))
             steps.branch(request.lanes);
         else if (is_access(request.kind))
             steps.access(request);

@@ -33,11 +33,20 @@ class Record {
 };
 static_assert(sizeof(Record) == 16, "");
 
-// The value is what the thread left when it last stopped, which is close enough to tell writes of the same.
-inline uint32_t value_at(uint64_t address, uint32_t shift) {
-    if (shift == 2) return *reinterpret_cast<const uint32_t*>(address);
-    return shift == 1 ? *reinterpret_cast<const uint16_t*>(address) : *reinterpret_cast<const uint8_t*>(address);
+// What a write left in a piece at `address`, of 4 bytes or fewer.
+inline uint32_t value_of(const Event& write, const uint32_t* values, uint64_t address, uint32_t shift) {
+    const uint64_t at = address - write.address;
+    if (shift == 2) return values[at / 4];
+    return values[at / 4] >> at % 4 * 8 & ((1u << (8u << shift)) - 1);
 }
+
+// Rows of 32 words, of which a warp's lanes in order access one each, or 2 or 4: one record for all. Its actor is the first
+// word's, its value the logarithm of how many words are one lane's. Values: of what was written.
+struct Rows {
+    static constexpr uint32_t words = 32, bytes = 128, of_page = 8;
+    Record write[of_page], read[of_page], other[of_page];
+    std::unique_ptr<uint32_t[]> values;
+};
 
 // Pieces are of 4 bytes, but smaller where smaller accesses were seen: neighbouring bytes are no conflict.
 class Shadow {
@@ -55,8 +64,8 @@ class Shadow {
     void visit(uint64_t address, uint32_t size, Visit visit) {
         const uint64_t end = address + size;
         while (address < end) {
-            Page& page = pages[(address - begin) / page_bytes];
-            uint32_t at = uint32_t((address - begin) % page_bytes);
+            uint32_t at;
+            Page& page = page_of(address, at);
             const uint64_t rest = page_bytes - at;
             const uint32_t stop = at + uint32_t(end - address < rest ? end - address : rest);
             while ((at | stop) & ((1u << page.shift) - 1)) refine(page);
@@ -73,6 +82,7 @@ class Shadow {
     struct Page {
         uint32_t shift = 2;
         Table write, read, other;
+        std::unique_ptr<Rows> rows;  // instead, as long as warps access the page by whole rows alone
     };
     static Record& in(Page& page, Table& table, uint32_t index) {
         if (!table) table.reset(new Record[page_bytes >> page.shift]());
@@ -82,10 +92,22 @@ class Shadow {
     // The page of an address, and `at`: where in it.
     Page& page_of(uint64_t address, uint32_t& at) {
         at = uint32_t((address - begin) % page_bytes);
-        return pages[(address - begin) / page_bytes];
+        Page& page = pages[(address - begin) / page_bytes];
+        if (page.rows) spread(page);
+        return page;
+    }
+    // The rows of the page of an address, and `row`: which of them begins there. nullptr: none, or they are not whole.
+    Rows* rows_of(uint64_t address, uint32_t& row) {
+        const uint64_t at = address - begin;
+        Page& page = pages[at / page_bytes];
+        if (at % Rows::bytes || (!page.rows && (page.write || page.read || page.shift != 2))) return nullptr;
+        if (!page.rows) page.rows.reset(new Rows);
+        row = uint32_t(at % page_bytes / Rows::bytes);
+        return page.rows.get();
     }
 
    private:
+    static void spread(Page&);  // the rows into tables
     static void refine(Page& page) {
         for (Table* table : {&page.write, &page.read, &page.other}) {
             if (!*table) continue;

@@ -40,11 +40,8 @@ uint32_t Block::barrier(Barrier kind, uint32_t value, const Site& site) {
     if (thread->order && launch->blocks > 1 && random.below(8) == 0) {
         state = parked;
         suspend(true);
-    } else if (thread->order) {
-        suspend(false);
     } else {
-        // The running thread, queued last, goes on at once.
-        --ready_count;
+        suspend(false);
     }
     return uint32_t(me.result);
 }

@@ -41,11 +41,12 @@ struct Lane {
     Site site;
 };
 
-// What a call refers to stays on the calling thread's stack while it waits, so that nothing is copied: a load of what has
-// just been written in smaller parts costs as much as the rest of a call.
+// The calls that threads make most take their parts in registers: to write them into memory is what the lens would see.
+// A collective has too many, so that two come as one (Lane::kind and its line; its argument and its width).
 struct Runtime {
-    uint32_t (*barrier)(Barrier, uint32_t value, const Site&);
-    uint64_t (*collective)(const Lane&);
+    uint32_t (*barrier)(Barrier, uint32_t value, const char* file, int line, const char* call);
+    uint64_t (*collective)(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width, const char* file,
+                           const char* call);
     void (*tile)(uint32_t first, uint32_t count, const Site&);  // a barrier of these threads of the block
     void (*poll)(const Site&);                                  // the thread waits for memory to change: others go first
     const Services* services;

@@ -53,6 +53,9 @@ struct Entry<kernel> {
             kernel(argument<std::remove_cv_t<P>>(args + offset(I))...);
             set_starting(true);
             thread.finished[number / warp_size] |= 1u << number % warp_size;
+#if defined(KERNELS_INSTRUMENTED)
+            kernels_lens_returned();
+#endif
         }
     }
 

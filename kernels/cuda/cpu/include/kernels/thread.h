@@ -11,6 +11,26 @@ extern __attribute__((visibility("default"))) Thread self;
 static thread_local Thread self = {};
 #endif
 
+// The lens is called by name: to look up what to call would be seen.
+#if defined(KERNELS_INSTRUMENTED)
+extern "C" uint32_t kernels_lens_barrier(Barrier, uint32_t value, const char* file, int line, const char* call);
+extern "C" uint64_t kernels_lens_collective(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width,
+                                            const char* file, const char* call);
+extern "C" void kernels_lens_returned();  // from the kernel, once for each thread
+#define KERNELS_CALL(NAME) kernels_lens_##NAME
+#else
+#define KERNELS_CALL(NAME) self.runtime->NAME
+#endif
+inline uint32_t barrier(Barrier kind, uint32_t value, const char* file, int line, const char* call) {
+    return KERNELS_CALL(barrier)(kind, value, file, line, call);
+}
+inline uint64_t collective(Collective kind, uint32_t mask, uint64_t value, uint32_t argument, int width, const char* file,
+                           int line, const char* call) {
+    return KERNELS_CALL(collective)(uint64_t(kind) | uint64_t(line) << 32, mask, value,
+                                    argument | uint64_t(uint32_t(width)) << 32, file, call);
+}
+#undef KERNELS_CALL
+
 // `extern __shared__ T name[];` is rewritten to a reference to this memory.
 template <class T>
 inline T (&dynamic_shared())[] {
@@ -43,19 +63,16 @@ static constexpr int warpSize = 32;
 #define KERNELS_SITE int line = __builtin_LINE(), const char* file = __builtin_FILE()
 
 inline void __syncthreads(KERNELS_SITE) {
-    kernels::self.runtime->barrier(kernels::Barrier::sync, 0, {file, line, "__syncthreads"});
+    kernels::barrier(kernels::Barrier::sync, 0, file, line, "__syncthreads");
 }
 inline int __syncthreads_count(int predicate, KERNELS_SITE) {
-    const kernels::Site site = {file, line, "__syncthreads_count"};
-    return int(kernels::self.runtime->barrier(kernels::Barrier::count, predicate != 0, site));
+    return int(kernels::barrier(kernels::Barrier::count, predicate != 0, file, line, "__syncthreads_count"));
 }
 inline int __syncthreads_and(int predicate, KERNELS_SITE) {
-    const kernels::Site site = {file, line, "__syncthreads_and"};
-    return int(kernels::self.runtime->barrier(kernels::Barrier::all, predicate != 0, site));
+    return int(kernels::barrier(kernels::Barrier::all, predicate != 0, file, line, "__syncthreads_and"));
 }
 inline int __syncthreads_or(int predicate, KERNELS_SITE) {
-    const kernels::Site site = {file, line, "__syncthreads_or"};
-    return int(kernels::self.runtime->barrier(kernels::Barrier::any, predicate != 0, site));
+    return int(kernels::barrier(kernels::Barrier::any, predicate != 0, file, line, "__syncthreads_or"));
 }
 
 // Blocks share memory between OS threads; the threads of a block share one, where a compiler barrier is enough.

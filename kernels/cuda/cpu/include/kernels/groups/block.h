@@ -10,7 +10,7 @@ inline T moved(Collective kind, uint32_t mask, const T& value, uint32_t argument
                   "a group's shuffle moves plain values of at most 32 bytes");
     uint64_t words[(sizeof(T) + 7) / 8] = {};
     memcpy(words, &value, sizeof(T));
-    for (uint64_t& word : words) word = self.runtime->collective({kind, mask, word, argument, width, site});
+    for (uint64_t& word : words) word = collective(kind, mask, word, argument, int(width), site.file, site.line, site.call);
     T result = value;
     memcpy((void*)&result, words, sizeof(T));
     return result;
@@ -58,7 +58,7 @@ class thread_group {
         else if (kind == tile)
             kernels::self.runtime->tile(first, count, site);
         else
-            kernels::self.runtime->barrier(kind == grid ? kernels::Barrier::grid : kernels::Barrier::sync, 0, site);
+            kernels::barrier(kind == grid ? kernels::Barrier::grid : kernels::Barrier::sync, 0, site.file, site.line, site.call);
     }
     unsigned long long num_threads() const {
         const unsigned long long block = kernels::self.count;
@@ -87,7 +87,7 @@ class thread_group {
 class thread_block : public thread_group {
    public:
     static void sync(KERNELS_SITE) {
-        kernels::self.runtime->barrier(kernels::Barrier::sync, 0, {file, line, "thread_block::sync"});
+        kernels::barrier(kernels::Barrier::sync, 0, file, line, "thread_block::sync");
     }
     static unsigned thread_rank() { return kernels::self.running; }
     static unsigned num_threads() { return kernels::self.count; }

@@ -8,7 +8,7 @@ class grid_group : public thread_group {
     static bool is_valid() { return kernels::self.cooperative; }
     static void sync(KERNELS_SITE) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        kernels::self.runtime->barrier(kernels::Barrier::grid, 0, {file, line, "grid_group::sync"});
+        kernels::barrier(kernels::Barrier::grid, 0, file, line, "grid_group::sync");
     }
     static unsigned long long num_blocks() { return (unsigned long long)gridDim.x * gridDim.y * gridDim.z; }
     static unsigned long long block_rank() {

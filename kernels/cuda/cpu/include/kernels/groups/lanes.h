@@ -11,7 +11,7 @@ class coalesced_group : public thread_group {
     unsigned thread_rank() const { return rank_of(kernels::own_lane()); }
     unsigned meta_group_rank() const { return meta_rank; }
     unsigned meta_group_size() const { return meta_size; }
-    void sync(KERNELS_SITE) const { kernels::collective(kernels::Collective::sync, mask, 0, {file, line, "sync"}); }
+    void sync(KERNELS_SITE) const { kernels::collective(kernels::Collective::sync, mask, 0, file, line, "sync"); }
 
     template <class T>
     T shfl(const T& value, int rank, KERNELS_SITE) const {
@@ -89,8 +89,8 @@ class coalesced_group : public thread_group {
 
 // The threads of the warp that make this call together.
 inline coalesced_group coalesced_threads(KERNELS_SITE) {
-    const kernels::Site site = {file, line, "coalesced_threads"};
-    return {unsigned(kernels::collective(kernels::Collective::active, 0xffffffffu, 0, site)), 0, 1};
+    const auto lanes = kernels::collective(kernels::Collective::active, 0xffffffffu, 0, file, line, "coalesced_threads");
+    return {unsigned(lanes), 0, 1};
 }
 
 }  // namespace cooperative_groups
