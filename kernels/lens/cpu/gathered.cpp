@@ -7,7 +7,6 @@ Stretches& Gathered::begin(Observers& observers, const BlockInfo& block, uint32_
     const uint32_t warp = thread / warp_size;
     // A lane that goes on while others of its warp have not come.
     if (those[warp] && those[warp]->has(thread)) hand_on(observers, *those[warp], false);
-    if (ordering && ordering->warp != warp) hand_on(observers, *ordering, false);
     if (those[warp]) return *those[warp];
     if (spare.empty()) {
         all.emplace_back(new Stretches);
@@ -23,12 +22,10 @@ Stretches& Gathered::begin(Observers& observers, const BlockInfo& block, uint32_
 }
 
 void Gathered::ended(Observers& observers, Stretches& its, uint32_t lanes) {
-    if (its.ordering) {
+    if (its.ordering)
         for_each([&](Stretches& one) {
             if (&one != &its) hand_on(observers, one, false);
         });
-        ordering = &its;
-    }
     if ((its.present | its.finished) == ~uint32_t(0) >> (warp_size - lanes)) hand_on(observers, its, true);
 }
 
@@ -47,7 +44,6 @@ void Gathered::hand_on(Observers& observers, uint32_t warp) { hand_on(observers,
 void Gathered::hand_on(Observers& observers, Stretches& one, bool whole) {
     those[one.warp] = nullptr;
     there &= ~(1u << one.warp);
-    if (ordering == &one) ordering = nullptr;
     observers.take(one, whole);
     one.clear();
     spare.push_back(&one);
@@ -60,7 +56,6 @@ void Gathered::forget() {
         spare.push_back(&one);
     });
     there = 0;
-    ordering = nullptr;
 }
 
 }  // namespace lens

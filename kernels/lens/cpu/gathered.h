@@ -36,8 +36,7 @@ class Gathered {
     }
 
     const BlockInfo* its = nullptr;
-    uint32_t there = 0;             // of which warps there are any, one bit each
-    Stretches* ordering = nullptr;  // those that say what happened before what, if any do: then no other warp has any
+    uint32_t there = 0;  // of which warps there are any, one bit each
     Stretches* those[max_threads / warp_size] = {};  // of each warp
     std::vector<std::unique_ptr<Stretches>> all;
     std::vector<Stretches*> spare;

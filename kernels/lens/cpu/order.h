@@ -162,6 +162,7 @@ class Knowledge {
     bool told;              // by others than its block
 };
 
+extern uint32_t now;  // the time
 // Starts a launch: time begins again.
 void reset_time();
 
