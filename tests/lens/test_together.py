@@ -60,6 +60,16 @@ def test_findings_are_as_of_lanes_alone(statements):
         args[2].zero_()
 
 
+def test_every_lane_that_reads_too_early_is_counted():
+    code = """extern "C" __global__ void k(float* y) {
+        __shared__ float s[64];
+        s[threadIdx.x] = 1;
+        y[threadIdx.x] = s[0];
+    }"""
+    (found,) = trace(code, "k", (1,), (64,), (torch.zeros(64),)).findings
+    assert found.kind == "race" and found.count == 63
+
+
 def test_the_value_of_a_write_is_what_its_lane_left():
     # The second warp leaves what the first has left in between, which is not what is there at the end.
     code = """extern "C" __global__ void k(float* y) {

@@ -102,10 +102,12 @@ void Races::access_words(const Event& first, const uint64_t* address, size_t val
             *other = mine;
         return true;
     };
+    bool before = false;  // the lane before was
     for (uint32_t i = 0; i < team.count; ++i) {
         // Of lanes that read the same, two are remembered.
-        if (!write && i >= 2 && address[i] == address[i - 1] && address[i] == address[i - 2]) continue;
-        if (!expected(i)) access_of_lane(first, i, address[i], value);
+        if (!write && before && i >= 2 && address[i] == address[i - 1] && address[i] == address[i - 2]) continue;
+        before = expected(i);
+        if (!before) access_of_lane(first, i, address[i], value);
     }
 }
 
