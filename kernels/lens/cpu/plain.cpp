@@ -1,44 +1,9 @@
 // Nearly all accesses are plain ones of memory that nobody is in the way of: they take a short way past the checks for races.
+#include "expected.h"
 #include "races.h"
 
 namespace kernels {
 namespace lens {
-
-// What `check` does, if nothing is wrong. False: nothing is done, and there may be.
-template <bool write>
-inline bool Races::as_expected(const Self& self, const Ground& ground, Shadow::Page& page, uint32_t index, const Record& mine) {
-    auto gone = [&](const Record& one) {
-        return one.clock() < ground.begun || self.knows.of(one.actor(), one.clock());
-    };
-    const Record* last = page.write ? &page.write[index] : nullptr;
-    if (last && last->clock() >= ground.begun) {
-        if (last->in_flight() || !self.knows.of(last->actor(), last->clock())) return false;
-    } else if (ground.shared && !write) {
-        return false;
-    }
-    if (write) {
-        if (!last) return false;
-        Record* const read = page.read ? &page.read[index] : nullptr;
-        Record* const other = page.other ? &page.other[index] : nullptr;
-        if ((read && !gone(*read)) || (other && !gone(*other))) return false;
-        if (read) read->set_clock(0);
-        if (other) other->set_clock(0);
-        page.write[index] = mine;
-        return true;
-    }
-    if (!page.read) return false;
-    Record& read = page.read[index];
-    if (gone(read)) {
-        read = mine;
-        return true;
-    }
-    if (!page.other) return false;
-    Record& other = page.other[index];
-    if (self.actor / 32 == read.actor() / 32 ? other.actor() == self.actor || other.clock() < ground.begun
-                                             : other.actor() / 32 == read.actor() / 32 || gone(other))
-        other = mine;
-    return true;
-}
 
 // False: it is of another kind, and nothing is done.
 inline bool Races::plain(const Ground& ground, const Self& self, const Event& event, const uint32_t* values) {
@@ -54,8 +19,10 @@ inline bool Races::plain(const Ground& ground, const Self& self, const Event& ev
         const uint32_t index = (at >> shift) + piece;
         const uint32_t value = write ? value_of(event, values, address, shift) : 0;
         const Record mine(self.actor, self.clock, event.pc(), event.kind(), false, value);
-        if (write ? !as_expected<true>(self, ground, page, index, mine) : !as_expected<false>(self, ground, page, index, mine))
-            check({self, event, ground, values, write, false}, page, index, address);
+        auto known = [&](const Record& one) { return self.knows.of(one.actor(), one.clock()); };
+        const bool expected = write ? as_expected<true>(page, index, mine, ground.shared, ground.begun, known)
+                                    : as_expected<false>(page, index, mine, ground.shared, ground.begun, known);
+        if (!expected) check({self, event, ground, values, write, false}, page, index, address);
     }
     return true;
 }

@@ -85,8 +85,6 @@ class Races {
     Under& under_way(const BlockInfo&);
     void access(Under&, Self&, const Event&, const uint32_t* values);
     [[gnu::always_inline]] bool plain(const Ground&, const Self&, const Event&, const uint32_t* values);
-    template <bool write>
-    [[gnu::always_inline]] bool as_expected(const Self&, const Ground&, Shadow::Page&, uint32_t index, const Record& mine);
     bool access_rows(const Event& first, const uint64_t* address, size_t value);
     template <bool write>
     void access_words(const Event& first, const uint64_t* address, size_t value);

@@ -1,4 +1,5 @@
 // Lanes of a warp that take the same steps. Mostly they access consecutive words: then one record is kept for all of them.
+#include "expected.h"
 #include "races.h"
 
 namespace kernels {
@@ -73,34 +74,9 @@ void Races::access_words(const Event& first, const uint64_t* address, size_t val
             return one.actor() == actor || order.known_by_all(one.actor(), one.clock(), block_clock) ||
                    (team.row && one.actor() / 32 == actor / 32 && one.clock() <= team.row[one.actor() % 32]);
         };
-        auto gone = [&](const Record& one) { return one.clock() < ground.begun || known(one); };
-        const uint64_t index = at / 4;
-        Record* const last = page->write ? &page->write[index] : nullptr;
-        if (last && last->clock() >= ground.begun) {
-            if (last->in_flight() || !known(*last)) return false;
-        } else if (write ? !last : ground.shared) {
-            return false;
-        }
-        Record* const read = page->read ? &page->read[index] : nullptr;
-        Record* const other = page->other ? &page->other[index] : nullptr;
-        if (write) {
-            if ((read && !gone(*read)) || (other && !gone(*other))) return false;
-            if (read) read->set_clock(0);
-            if (other) other->set_clock(0);
-            *last = Record(actor, team.clock, first.pc(), Kind::write, false, team.values[i][value]);
-            return true;
-        }
-        if (!read) return false;
-        const Record mine(actor, team.clock, first.pc(), Kind::read, false, 0);
-        if (gone(*read)) {
-            *read = mine;
-            return true;
-        }
-        if (!other) return false;
-        if (actor / 32 == read->actor() / 32 ? other->actor() == actor || other->clock() < ground.begun
-                                             : other->actor() / 32 == read->actor() / 32 || gone(*other))
-            *other = mine;
-        return true;
+        const uint32_t value_left = write ? team.values[i][value] : 0;
+        const Record mine(actor, team.clock, first.pc(), first.kind(), false, value_left);
+        return as_expected<write>(*page, uint32_t(at / 4), mine, ground.shared, ground.begun, known);
     };
     bool before = false;  // the lane before was
     for (uint32_t i = 0; i < team.count; ++i) {
