@@ -11,6 +11,7 @@
 // The built-in variables of the library that is traced.
 namespace kernels {
 __attribute__((visibility("default"))) Thread self = {};
+extern "C" __attribute__((visibility("default"), alias("_ZN7kernels4selfE"))) const uint3 kernels_built_in[4];
 }
 
 using kernels::lens::Kind;

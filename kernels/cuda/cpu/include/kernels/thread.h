@@ -6,9 +6,13 @@ namespace kernels {
 #if defined(KERNELS_INSTRUMENTED)
 // The lens's, which has one OS thread: out of the reach of an index past an array.
 extern __attribute__((visibility("default"))) Thread self;
+// Its first members: the compiler tells nobody of reading what is constant, as a thread's own are while it runs.
+extern "C" __attribute__((visibility("default"))) const uint3 kernels_built_in[4];
+#define KERNELS_BUILT_IN(NUMBER, NAME) ::kernels::kernels_built_in[NUMBER]
 #else
 // Initialised as a constant: no access to it then has to ask whether it has been initialised.
 static thread_local Thread self = {};
+#define KERNELS_BUILT_IN(NUMBER, NAME) ::kernels::self.NAME
 #endif
 
 // The lens is called by name: to look up what to call would be seen.
@@ -52,10 +56,10 @@ inline void poll(Site site) {
 
 }  // namespace kernels
 
-#define threadIdx (static_cast<const uint3&>(::kernels::self.thread_index))
-#define blockIdx (static_cast<const uint3&>(::kernels::self.block_index))
-#define blockDim (static_cast<const dim3&>(::kernels::self.block_dim))
-#define gridDim (static_cast<const dim3&>(::kernels::self.grid_dim))
+#define threadIdx (reinterpret_cast<const uint3&>(KERNELS_BUILT_IN(0, thread_index)))
+#define blockIdx (reinterpret_cast<const uint3&>(KERNELS_BUILT_IN(1, block_index)))
+#define blockDim (reinterpret_cast<const dim3&>(KERNELS_BUILT_IN(2, block_dim)))
+#define gridDim (reinterpret_cast<const dim3&>(KERNELS_BUILT_IN(3, grid_dim)))
 
 static constexpr int warpSize = 32;
 
