@@ -17,7 +17,8 @@ static uint32_t enter_barrier(Barrier kind, uint32_t value, const char* file, in
 static uint64_t enter_collective(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width, const char* file,
                                  const char* call) {
     const Site site = {file, int(kind_line >> 32), call};
-    return running->collective({Collective(uint32_t(kind_line)), mask, value, uint32_t(argument_width), uint32_t(argument_width >> 32), site});
+    const uint32_t argument = uint32_t(argument_width), width = uint32_t(argument_width >> 32);
+    return running->collective({Collective(uint32_t(kind_line)), mask, value, argument, width, site});
 }
 static void enter_tile(uint32_t first, uint32_t count, const Site& site) { running->tile_barrier(first, count, site); }
 static void enter_poll(const Site& site) { running->poll(site); }

@@ -22,12 +22,13 @@ inline T shuffle(Collective kind, uint32_t mask, T value, uint32_t argument, int
         return kernels::bits<float>(uint32_t(given));
     } else if constexpr (std::is_integral<T>::value) {
         return T(collective(kind, mask, uint64_t(value), argument, width, file, line, call));
+    } else {
+        uint64_t bits = 0;
+        memcpy(&bits, &value, sizeof(T));
+        bits = collective(kind, mask, bits, argument, width, file, line, call);
+        memcpy(&value, &bits, sizeof(T));
+        return value;
     }
-    uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof(T));
-    bits = collective(kind, mask, bits, argument, width, file, line, call);
-    memcpy(&value, &bits, sizeof(T));
-    return value;
 }
 
 // What lanes compare of a value: its bits, so that -0 is not 0 and a NaN is itself.
@@ -56,7 +57,8 @@ inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32
 }
 template <class T>
 inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, KERNELS_SITE) {
-    return kernels::shuffle(kernels::Collective::shuffle_xor, mask, value, uint32_t(lane_mask), width, file, line, "__shfl_xor_sync");
+    return kernels::shuffle(kernels::Collective::shuffle_xor, mask, value, uint32_t(lane_mask), width, file, line,
+                            "__shfl_xor_sync");
 }
 
 inline void __syncwarp(unsigned mask = 0xffffffffu, KERNELS_SITE) {
