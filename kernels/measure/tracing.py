@@ -3,8 +3,8 @@
     python -m kernels.measure.tracing       print both tables
 
 The first: a small launch in this process, isolated and traced. Its time as seen from here, and the processor's time that
-all processes took for it, which other work on the machine changes less. The second: the lane accesses that a second of
-the processor's time traces, from compiled kernel to result, with findings looked for.
+all processes took for it, which other work on the machine changes less. The second: lane accesses a second of a launch in
+this process, on one OS thread; and of a trace of it, from compiled kernel to result, with findings looked for.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ class Overhead(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """Of one traced launch: its lane accesses, and the seconds of the processor's time that it took."""
+    """Of one launch: its lane accesses, and the seconds that it takes: not traced, traced, and of the processor for that."""
 
     name: str
     accesses: int
-    seconds: float
+    untraced: float
+    traced: float
+    processor: float
 
 
 @functools.cache  # to ask takes a call, which is not what is measured
@@ -81,23 +83,28 @@ def _overhead(way: str, call: Callable[[], object], calls: int) -> Overhead:
     walls = []
     before = processor_seconds()
     for _ in range(calls):
-        start = time.perf_counter()
-        call()
-        walls.append(time.perf_counter() - start)
+        walls.append(_seconds(call))
     return Overhead(way, 1e3 * statistics.median(walls), 1e3 * (processor_seconds() - before) / calls)
 
 
 def speed(row: Row, rounds: int = 3) -> Speed:
-    """Of one of the kernels that `bench cuda-cpu` times; the median of so many rounds."""
+    """Of one of the kernels that `bench cuda-cpu` times; medians of so many rounds."""
     data = {name: torch.ones(shape) for name, shape in (row.shapes | {"out": row.out}).items()}
-    lens.count(lambda: row.cuda(data))  # compiles
-    seconds = []
+    found = lens.count(lambda: row.cuda(data))  # compiles
+    lanes = sum(access.lanes for trace in found.traces for access in trace.accesses)
+    untraced = [_seconds(lambda: row.cuda(data)) for _ in range(rounds)]
+    traced, processor = [], []
     for _ in range(rounds):
         before = processor_seconds()
-        found = lens.count(lambda: row.cuda(data))
-        seconds.append(processor_seconds() - before)
-    lanes = sum(access.lanes for trace in found.traces for access in trace.accesses)
-    return Speed(row.name, lanes, statistics.median(seconds))
+        traced.append(_seconds(lambda: lens.count(lambda: row.cuda(data))))
+        processor.append(processor_seconds() - before)
+    return Speed(row.name, lanes, *map(statistics.median, (untraced, traced, processor)))
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def overheads_table(size: int, measured: list[Overhead]) -> Table:
@@ -110,14 +117,17 @@ def overheads_table(size: int, measured: list[Overhead]) -> Table:
 
 
 def speeds_table(measured: list[Speed]) -> Table:
-    table = Table("", "accesses", "seconds", "million a second", title="Traced, with findings", box=box.SIMPLE_HEAD)
+    columns = "not traced", "traced", "a second of the processor"
+    table = Table("", "accesses", *columns, title="Million lane accesses a second", box=box.SIMPLE_HEAD)
     for one in measured:
-        table.add_row(one.name, f"{one.accesses:,}", f"{one.seconds:.2f}", f"{one.accesses / one.seconds / 1e6:.1f}")
+        seconds = one.untraced, one.traced, one.processor
+        table.add_row(one.name, f"{one.accesses:,}", *(f"{one.accesses / each / 1e6:.1f}" for each in seconds))
     return table
 
 
 if __name__ == "__main__":
     console = Console()
+    os.environ["KERNELS_CPU_THREADS"] = "1"  # as a trace has it
     for count in (64, 1 << 20):
         console.print(overheads_table(count, overheads(count)))
     console.print(speeds_table([speed(row) for row in ROWS]))

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/abi.h"
-#include "recorder.h"
 
 namespace kernels {
 namespace lens {
@@ -29,7 +28,7 @@ void Counters::ran(const BlockInfo& block, uint32_t thread, const Event* first, 
 }
 
 void Counters::replay(const Stretches& those) {
-    replay_warp(under_way(*those.block), those.warp, those.finished);
+    replay_warp(under_way(those.block), those.warp, those.finished);
 }
 
 void Counters::block_ends(const BlockInfo& block) {
@@ -46,7 +45,7 @@ void Counters::block_ends(const BlockInfo& block) {
 }
 
 bool Counters::begin_together(const Stretches& those) {
-    Under& under = under_way(*those.block);
+    Under& under = under_way(those.block);
     const uint32_t first = those.warp * warp_size, last = std::min(first + warp_size, launch.threads);
     for (uint32_t thread = first; under.behind && thread < last; ++thread)
         if (under.streams[thread].length()) return false;
@@ -54,12 +53,18 @@ bool Counters::begin_together(const Stretches& those) {
     return true;
 }
 
-bool Counters::full(const BlockInfo& block, uint32_t thread) {
+bool Counters::many_behind(const BlockInfo& block, uint32_t thread, uint32_t finished) {
     Under& under = under_way(block);
-    if (under.streams[thread].length() < most_events) return false;
-    const uint32_t warp = thread / warp_size;
-    replay_warp(under, warp, recorder.variables->finished[warp]);
-    return under.streams[thread].length() >= most_events;
+    if (under.streams[thread].length() < many) return false;
+    replay_warp(under, thread / warp_size, finished);
+    return under.streams[thread].length() >= many;
+}
+
+size_t Counters::behind() const {
+    size_t events = 0;
+    for (const Under& under : blocks)
+        for (const Stream& stream : under.streams) events += stream.length();
+    return events;
 }
 
 void Counters::replay_warp(Under& under, uint32_t warp, uint32_t finished) {

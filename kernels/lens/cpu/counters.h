@@ -4,7 +4,7 @@
 #include "replay.h"
 #include "samples.h"
 #include "shape.h"
-#include "stretches.h"
+#include "tape.h"
 
 namespace kernels {
 namespace lens {
@@ -40,11 +40,13 @@ class Counters final : Steps {
     void access(const Request&) override;
     void barrier() { ++barriers; }  // of a block's first thread
 
-    // Whether a thread's events are so many that it has to wait until some have been replayed.
-    bool full(const BlockInfo&, uint32_t thread);
+    // Events that are still to be replayed: those of lanes that went another way than others, which have not come so far.
+    size_t behind() const;
+    // Whether those of one thread are so many that it has to wait for others. finished: lanes of its warp.
+    bool many_behind(const BlockInfo&, uint32_t thread, uint32_t finished);
 
    private:
-    static constexpr size_t most_events = 2048;
+    static constexpr size_t many = 2048;  // events of a thread
     void count(const Request&, const Region& first, uint64_t regions);
     Count& count_of(const Request&, Space);
 

@@ -1,7 +1,7 @@
 // What an instrumented run shows: for each thread of a block a stream of events.
 //
-// The run is on one OS thread. A thread runs until it must wait; the events of such a stretch are handed on in the order in
-// which stretches ran, before another thread goes on. So what is seen, one after another, is what happened.
+// The kernel runs on one OS thread: a thread until it must wait, then another. What is recorded of that (recorder.h) is put
+// in order (gathered.h), kept (tape.h) and looked at (follower.h, observers.h).
 #pragma once
 #include <stdint.h>
 
@@ -107,6 +107,12 @@ struct Region {
     uint32_t number;                // counts the regions of a launch
 };
 
+// A block that runs. Several are under way at once only when they wait for each other.
+struct BlockInfo {
+    uint64_t number;          // x fastest
+    uint64_t dynamic_shared;  // where its own is
+};
+
 struct LaunchInfo {
     uint32_t threads;               // of a block
     uint32_t dynamic_shared_bytes;
@@ -117,6 +123,8 @@ struct LaunchInfo {
     const Region* region(const Event& access) const {
         return access.extra() == Event::no_region ? nullptr : numbered[access.extra()];
     }
+    void number_regions();
+    void turn_to(const BlockInfo&);  // whose dynamic shared memory is its own
 
     // What a compiler keeps between variables, such as where dynamic shared memory is. It accesses that by `size` bytes, and
     // only others do by fewer or more: they overrun `region`.
@@ -126,13 +134,6 @@ struct LaunchInfo {
     };
     std::vector<Kept> kept;
     const Region* overrun(uint64_t address, uint32_t size) const;  // by an access of what is kept, or nullptr
-};
-
-// A block that runs. Several are under way at once only when they wait for each other.
-struct BlockInfo {
-    uint64_t number;       // x fastest
-    uint32_t resting[32];  // the lanes of each warp that wait for the rest of it, one bit each
-    uint64_t arrived;      // how often threads have come to a barrier
 };
 
 }  // namespace lens

@@ -32,6 +32,7 @@ class Findings {
    public:
     std::string result();  // members of the result's JSON object: `"findings": [ … ]`
     void add(Wrong, const Finding&);
+    void add(const Findings& others) { rows.insert(others.rows.begin(), others.rows.end()); }  // of other kinds
     // A plain read before an atomic of the same thread there that looks again, such as the guess of a loop of atomicCAS: it
     // may be out of date, and is no race with the atomics of others.
     void forgive_read_before_atomic(uint32_t pc) { guesses.insert(pc); }

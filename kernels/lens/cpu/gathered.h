@@ -1,14 +1,11 @@
-// The stretches of the block that runs, until they are handed to the observers: those of a warp together, once all its lanes
+// The stretches of the block that runs, until it is their turn to be looked at: those of a warp together, once all its lanes
 // have come.
 //
-// So they are not handed on in the order in which they ran. That makes no difference as long as nothing between them says
-// what happened before what; where something does, what came before goes on first.
+// So it is not the order in which they ran. That makes no difference as long as nothing between them says what happened
+// before what; where something does, what came before goes on first.
 #pragma once
-#include <memory>
-
 #include "kernels/abi.h"
-#include "observers.h"
-#include "stretches.h"
+#include "tape.h"
 
 namespace kernels {
 namespace lens {
@@ -16,30 +13,28 @@ namespace lens {
 class Gathered {
    public:
     // Where a stretch of the thread is gathered, which begins.
-    Stretches& begin(Observers&, const BlockInfo&, uint32_t thread);
+    Stretches& begin(Tape&, const BlockInfo&, uint32_t thread);
     // A stretch has been added. lanes: that the warp has.
-    void ended(Observers&, Stretches&, uint32_t lanes);
-    void before_barrier_passed(Observers&, uint32_t barrier);
-    void hand_on(Observers&);  // all of them, whoever else is to come
-    void hand_on(Observers&, uint32_t warp);
+    void ended(Tape&, Stretches&, uint32_t lanes);
+    void before_barrier_passed(Tape&, uint32_t barrier);
+    void hand_on(Tape&);  // all of them, whoever else is to come
+    void hand_on(Tape& tape, uint32_t warp) { hand_on(tape, *those[warp], false); }
     void forget();
 
     bool empty() const { return !there; }
-    const BlockInfo* block() const { return its; }
+    uint64_t block() const { return its; }
     const Stretches* of(uint32_t warp) const { return those[warp]; }
 
    private:
-    void hand_on(Observers&, Stretches&, bool whole);
+    void hand_on(Tape&, const Stretches&, bool whole);
     template <class Visit>
     void for_each(Visit visit) {
         for (uint32_t rest = there; rest; rest &= rest - 1) visit(*those[__builtin_ctz(rest)]);
     }
 
-    const BlockInfo* its = nullptr;
+    uint64_t its = 0;    // number
     uint32_t there = 0;  // of which warps there are any, one bit each
     Stretches* those[max_threads / warp_size] = {};  // of each warp
-    std::vector<std::unique_ptr<Stretches>> all;
-    std::vector<Stretches*> spare;
 };
 
 }  // namespace lens

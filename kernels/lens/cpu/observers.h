@@ -1,28 +1,30 @@
 // Who looks at what was recorded, of one launch.
 #pragma once
-#include "bounds.h"
 #include "counters.h"
 #include "races.h"
-#include "stretches.h"
+#include "tape.h"
 
 namespace kernels {
 namespace lens {
 
-struct Observers {
-    explicit Observers(const LaunchInfo& launch) : counters(launch), bounds(launch, findings), races(launch, findings) {}
-    // whole: all lanes of the warp that are left have come.
-    void take(const Stretches&, bool whole);
+class Observers {
+    LaunchInfo launch;  // as it is for the block that is looked at
+
+   public:
+    explicit Observers(const LaunchInfo&);
+    void take(const Tape::Entry&);
 
     Findings findings;
     Counters counters;
-    Bounds bounds;
-    Races races;
 
    private:
     struct Taken {
         size_t events, values;  // of each lane
     };
+    void take(const Stretches&, bool whole);
     Taken take_together(const Stretches&);
+
+    Races races;
 };
 
 }  // namespace lens

@@ -6,7 +6,7 @@
 #include "findings.h"
 #include "order.h"
 #include "shadow.h"
-#include "stretches.h"
+#include "tape.h"
 
 namespace kernels {
 namespace lens {

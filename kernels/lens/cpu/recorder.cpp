@@ -15,24 +15,7 @@ Thread Recorder::nobody = [] {
 Recorder recorder;
 const Region Recorder::nowhere = {1, 0, 1, 0, Space::none, 0};
 
-const Region* LaunchInfo::region(uint64_t address) const {
-    if (address - dynamic_shared.zone_begin < dynamic_shared.zone_end - dynamic_shared.zone_begin) return &dynamic_shared;
-    auto after = std::upper_bound(regions.begin(), regions.end(), address,
-                                  [](uint64_t at, const Region& region) { return at < region.zone_begin; });
-    if (after == regions.begin()) return nullptr;
-    --after;
-    return address < after->zone_end ? &*after : nullptr;
-}
-
-const Region* LaunchInfo::overrun(uint64_t address, uint32_t size) const {
-    for (const Kept& one : kept) {
-        const bool here = address - one.region.zone_begin < one.region.zone_end - one.region.zone_begin;
-        if (here && size != one.size) return &one.region;
-    }
-    return nullptr;
-}
-
-Recorder::Recorder() { std::fill(seen, seen + places, &nowhere); }
+Recorder::Recorder() : bounds(launch, findings) { std::fill(seen, seen + places, &nowhere); }
 
 void Recorder::prepare(const Kernel& traced, uint64_t library, bool waits, LaunchInfo info, std::vector<uint64_t> chosen) {
     kernel = traced;
@@ -43,14 +26,15 @@ void Recorder::prepare(const Kernel& traced, uint64_t library, bool waits, Launc
     sample = std::move(chosen);
     blocks.clear();
     guess = {};
-    launch.numbered.assign(launch.dynamic_shared.number + 1, &launch.dynamic_shared);
-    for (const Region& region : launch.regions) launch.numbered[region.number] = &region;
+    launch.number_regions();
     std::fill(seen, seen + places, &nowhere);
     thread = none;
     first = next = end = enough;
     gathered.forget();
-    observers.reset();  // the old before the new: time begins again
-    observers = std::make_unique<Observers>(launch);
+    findings = {};
+    follower.reset();  // the old before the new: time begins again
+    follower.reset(new Follower(launch));
+    behind = 0;
 }
 
 // An access that is not where its instruction's last one was, or not as it should be.
@@ -69,27 +53,31 @@ void Recorder::append_access(Kind kind, uint64_t at, uint32_t size, const void* 
     const Event event(at, pc_of(caller), kind, size, how, number);
     push(kind, how, event);
     if (!region) {
-        if (const Region* overrun = launch.overrun(at, size)) observers->bounds.check(*current.block, self->running, event, *overrun);
+        if (const Region* overrun = launch.overrun(at, size)) bounds.check(current.block->info, self->running, event, *overrun);
         return;
     }
     seen[event.pc() % places] = region;
-    observers->bounds.check(*current.block, self->running, event, *region);
+    bounds.check(current.block->info, self->running, event, *region);
 }
 
 // Seen before the access.
 void Recorder::out_of_array(int64_t index, uint32_t length, const void* caller) {
-    if (!self->starting) observers->bounds.out_of_array(*current.block, self->running, pc_of(caller), index, length);
+    if (!self->starting) bounds.out_of_array(current.block->info, self->running, pc_of(caller), index, length);
 }
 
 // The first event of a stretch, unless it is not a thread's: none is under way, or no room is left.
 void Recorder::begin(Event event) {
     close();
     if (self->starting) return;
+    if (follower->tape().full() || (gathered.empty() && follower->tape().long_enough())) {
+        gathered.hand_on(follower->tape());
+        follower->turn();
+    }
     thread = self->running;
-    open = &gathered.begin(*observers, *current.block, thread);
-    first = next = open->room();
-    enough = first + Stretches::most_events / 4;
-    end = first + Stretches::most_events;
+    open = &gathered.begin(follower->tape(), current.block->info, thread);
+    first = next = follower->tape().room();
+    enough = first + Stretch::most_events / 4;
+    end = first + Stretch::most_events;
     next_write = writes;
     push(event.kind(), event.how(), event);
 }
@@ -97,10 +85,11 @@ void Recorder::begin(Event event) {
 void Recorder::close() {
     if (thread == none) return;
     const uint32_t warp = thread / warp_size, lanes = std::min(warp_size, launch.threads - warp * warp_size);
-    open->add(thread, next, writes, size_t(next_write - writes), variables->finished[warp], launch);
+    follower->tape().add(*open, thread, next, writes, size_t(next_write - writes), launch);
+    open->finished = variables->finished[warp];
     thread = none;
     first = next = end = enough;
-    gathered.ended(*observers, *open, lanes);
+    gathered.ended(follower->tape(), *open, lanes);
 }
 
 uint32_t Recorder::arrive() {
@@ -110,12 +99,12 @@ uint32_t Recorder::arrive() {
 }
 
 void Recorder::before_passed(uint32_t barrier) {
-    if (!gathered.empty()) gathered.before_barrier_passed(*observers, barrier);
+    if (!gathered.empty()) gathered.before_barrier_passed(follower->tape(), barrier);
 }
 
 void Recorder::deliver() {
     close();
-    gathered.hand_on(*observers);
+    gathered.hand_on(follower->tape());
 }
 
 void Recorder::branch(const void* caller) {
@@ -123,31 +112,42 @@ void Recorder::branch(const void* caller) {
     if (next >= enough && thread != none) rest();
 }
 
-// The thread's stream is long: the rest of its warp catches up, so that what they did together can be counted and forgotten.
+// Whether the thread may go on, as far as what waits to be counted is concerned.
+bool Recorder::caught_up(const BlockUnderWay& block, uint32_t one) {
+    constexpr size_t few = 1 << 19;
+    if (behind + follower->behind() < few) return true;
+    Counters& counters = follower->caught_up().counters;
+    const bool many = counters.many_behind(block.info, one, variables->finished[one / warp_size]);
+    behind = counters.behind();
+    return !many;
+}
+
+// The thread's stretch is long: the rest of its warp catches up, so that what they did together can be counted and forgotten.
 void Recorder::rest() {
     if (polls) self->runtime->poll({nullptr, 0, "a loop"});
     close();
     struct Wait {
-        BlockInfo& block;
-        uint32_t thread;
-        bool waits;  // the runtime asks once before it lets others run
+        BlockUnderWay& block;
+        uint32_t thread, warp;
+        bool others_ran;  // the runtime asks once before it lets others run
         bool over() {
-            const uint32_t warp = thread / warp_size;
-            const Stretches* own = recorder.gathered.block() == &block ? recorder.gathered.of(warp) : nullptr;
-            if (!own || !own->has(thread)) return caught_up(thread);
-            if (!std::exchange(waits, true)) return false;
-            // The others come first, if any will.
-            for (uint32_t rest = block.resting[warp] & ~own->present; rest; rest &= rest - 1)
-                if (caught_up(warp * warp_size + uint32_t(__builtin_ctz(rest)))) return false;
-            recorder.gathered.hand_on(*recorder.observers, warp);
-            return caught_up(thread);
+            if (!std::exchange(others_ran, true)) return false;
+            const Stretches* those = recorder.gathered.block() == block.info.number ? recorder.gathered.of(warp) : nullptr;
+            if (!those) return recorder.caught_up(block, thread);
+            if (those->has(thread)) {
+                // The others come first, if any will.
+                for (uint32_t rest = block.resting[warp] & ~those->present; rest; rest &= rest - 1)
+                    if (recorder.caught_up(block, warp * warp_size + uint32_t(__builtin_ctz(rest)))) return false;
+            } else if (recorder.caught_up(block, thread)) {
+                return true;
+            }
+            // What others have done is all that can be known by now: they may be at a barrier.
+            recorder.gathered.hand_on(recorder.follower->tape(), warp);
+            return recorder.caught_up(block, thread);
         }
-        bool caught_up(uint32_t one) const { return !recorder.observers->counters.full(block, one); }
-    } wait = {*current.block, self->running, false};
-    const Stretches* own = gathered.of(wait.thread / warp_size);
-    if (!(own && own->has(wait.thread)) && wait.caught_up(wait.thread)) return;
+    } wait = {*current.block, self->running, self->running / warp_size, false};
     const uint32_t bit = 1u << wait.thread % warp_size;
-    uint32_t& resting = wait.block.resting[wait.thread / warp_size];
+    uint32_t& resting = wait.block.resting[wait.warp];
     const Current saved = current;
     resting |= bit;
     pause();
@@ -172,22 +172,21 @@ void Recorder::run(const char* args) {
     // Its first fiber begins a block, the last to leave ends it.
     auto found = blocks.find(number);
     const bool begins = found == blocks.end();
-    if (begins) found = blocks.emplace(number, Under{{number, {}, 0}, 0}).first;
+    if (begins) {
+        const BlockInfo info = {number, reinterpret_cast<uint64_t>(variables->dynamic_shared)};
+        found = blocks.emplace(number, BlockUnderWay{info, 0, {}, 0}).first;
+    }
     // This frame is among the first of the fiber's stack, which ends with a page.
     const uint64_t top = (reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | 4095) + 1;
-    const Current own = {&found->second.info, top - stack_bytes};
+    const Current own = {&found->second, top - stack_bytes};
     go_on(own);
-    if (begins) {
-        observers->counters.block_begins(*own.block);
-        observers->races.block_begins(*own.block);
-    }
+    if (begins) follower->tape().entries.push_back({Tape::Entry::block_begins, false, own.block->info, nullptr});
     ++found->second.fibers;
     kernel.run(args);
     pause();
     if (--found->second.fibers == 0 && variables->next >= variables->count) {
-        gathered.hand_on(*observers);
-        observers->counters.block_ends(*own.block);
-        observers->races.block_ends(*own.block);
+        gathered.hand_on(follower->tape());
+        follower->tape().entries.push_back({Tape::Entry::block_ends, false, own.block->info, nullptr});
         blocks.erase(found);
     }
 }
@@ -199,16 +198,10 @@ void Recorder::pause() {
 
 // The fiber that goes on is of this block, whose dynamic shared memory is its own.
 void Recorder::go_on(const Current& saved) {
-    if (!gathered.empty() && gathered.block() != saved.block) gathered.hand_on(*observers);
+    if (!gathered.empty() && gathered.block() != saved.block->info.number) gathered.hand_on(follower->tape());
     self = variables;
     current = saved;
-    Region& region = launch.dynamic_shared;
-    const uint64_t begin = reinterpret_cast<uint64_t>(variables->dynamic_shared);
-    if (region.begin == begin) return;
-    region.begin = begin;
-    region.end = region.begin + launch.dynamic_shared_bytes;
-    region.zone_begin = region.begin - dynamic_shared_guard;
-    region.zone_end = region.begin + dynamic_shared_bytes + dynamic_shared_guard;
+    launch.turn_to(saved.block->info);
 }
 
 bool Recorder::fault(const void* address) {
@@ -226,7 +219,7 @@ bool Recorder::fault(const void* address) {
     const Event last = last_is_it ? *--next : Event();
     if (last.kind() == Kind::write && last_is_it) --next_write;
     deliver();
-    if (last_is_it) observers->bounds.faulted(*current.block, number, last);
+    if (last_is_it) bounds.faulted(current.block->info, number, last);
     return true;
 }
 
@@ -237,8 +230,10 @@ bool Recorder::below_stack(const void* address) const {
 }
 
 std::string Recorder::result() {
-    gathered.hand_on(*observers);
-    const std::string text = "{" + observers->counters.result() + ", " + observers->findings.result() + "}";
+    gathered.hand_on(follower->tape());
+    Observers& observers = follower->caught_up();
+    observers.findings.add(findings);
+    const std::string text = "{" + observers.counters.result() + ", " + observers.findings.result() + "}";
     self = &nobody;
     return text;
 }

@@ -1,20 +1,29 @@
-// Gathers the events of the thread that runs and hands them to the observers whenever another thread may go on. There is
-// one recorder: a traced launch has one OS thread.
+// Gathers the events of the thread that runs, and hands them on whenever another thread may go on. There is one recorder: one
+// OS thread runs a traced launch.
 #pragma once
 #include <map>
 #include <memory>
 
 #include "events.h"
 #include "kernels/abi.h"
+#include "bounds.h"
+#include "follower.h"
 #include "gathered.h"
-#include "observers.h"
 
 namespace kernels {
 namespace lens {
 
+// A block that runs, as its threads see it.
+struct BlockUnderWay {
+    BlockInfo info;
+    uint32_t fibers;        // that run its threads
+    uint32_t resting[32];   // the lanes of each warp that wait for the rest of it, one bit each
+    uint64_t arrived;       // how often threads have come to a barrier
+};
+
 // What is under way: changes when the runtime switches from fiber to fiber, and is put back by whoever comes back.
 struct Current {
-    BlockInfo* block = nullptr;
+    BlockUnderWay* block = nullptr;
     uint64_t stack = 0;  // the lowest address of the fiber's stack
 };
 
@@ -39,7 +48,7 @@ class Recorder {
     void append_access(Kind, uint64_t address, uint32_t size, const void* caller, uint32_t how = 0);
     void out_of_array(int64_t index, uint32_t length, const void* caller);
 
-    void deliver();            // what was gathered, to the observers, whoever else is to come
+    void deliver();            // what was gathered, to be looked at, whoever else is to come
     void branch(const void* caller);
     void run(const char* args);  // in place of a kernel's own: the threads of a block, on the calling fiber
     void go_on(const Current& saved);  // a fiber of the kernel runs
@@ -79,6 +88,7 @@ class Recorder {
     }
     void begin(Event);
     void rest();
+    bool caught_up(const BlockUnderWay&, uint32_t thread);
     void examine(Kind, uint64_t address, uint32_t size, const void* caller, uint32_t how);
 
     // The region of an access is mostly the one that its instruction was seen in before, here by some bits of its pc.
@@ -91,19 +101,18 @@ class Recorder {
     uint32_t thread = none;
     Stretches* open = nullptr;
     Event *first = nullptr, *next = nullptr, *enough = nullptr, *end = nullptr;
-    const Event* writes[Stretches::most_events];
+    const Event* writes[Stretch::most_events];
     const Event** next_write = writes;
     uint64_t base = 0;
     bool polls = false;
 
     LaunchInfo launch;
     std::vector<uint64_t> sample;  // sorted numbers of the blocks to run; empty: all
-    struct Under {
-        BlockInfo info;
-        uint32_t fibers;  // that run its threads
-    };
-    std::map<uint64_t, Under> blocks;  // under way
-    std::unique_ptr<Observers> observers;
+    std::map<uint64_t, BlockUnderWay> blocks;
+    Findings findings;
+    Bounds bounds;
+    std::unique_ptr<Follower> follower;
+    size_t behind = 0;  // events that the follower's counters could not replay, when it had last caught up
 };
 
 extern Recorder recorder;

@@ -19,6 +19,7 @@ class Stream {
     size_t position = 0;
 };
 
+// Of steps that are no access: those that a warp takes at once, and that count.
 inline bool is_step_alone(Kind kind) {
     return kind == Kind::branch || kind == Kind::barrier_arrived || kind == Kind::warp_arrived;
 }

@@ -30,8 +30,10 @@ void Races::access_together(const Event& first, const uint64_t* address, size_t 
     if (first.extra() == Event::no_region) return;
     if (!team.compared) compare_team();
     if (access_rows(first, address, value)) return;
-    if (team.alike && first.size() == 4)
-        return first.kind() == Kind::write ? access_words<true>(first, address, value) : access_words<false>(first, address, value);
+    if (team.alike && first.size() == 4) {
+        if (first.kind() == Kind::write) return access_words<true>(first, address, value);
+        return access_words<false>(first, address, value);
+    }
     for (uint32_t i = 0; i < team.count; ++i) access_of_lane(first, i, address[i], value);
 }
 

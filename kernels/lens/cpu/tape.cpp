@@ -1,4 +1,4 @@
-#include "stretches.h"
+#include "tape.h"
 
 #include <string.h>
 
@@ -19,20 +19,28 @@ static uint32_t* add_value(uint32_t* to, const Event& write, const LaunchInfo& l
     return to + words_of(write);
 }
 
-void Stretches::add(uint32_t thread, Event* last, const Event* const* writes, size_t written, uint32_t gone,
-                    const LaunchInfo& launch) {
-    of[count++] = {thread, next, last, next_value};
-    present |= 1u << thread % 32;
-    finished = gone;
+Stretches& Tape::begin(const BlockInfo& block, uint32_t warp) {
+    Stretches& those = stretches[used++];
+    those.block = block;
+    those.warp = warp;
+    those.count = those.present = those.finished = those.barrier = 0;
+    those.ordering = false;
+    return those;
+}
+
+void Tape::add(Stretches& those, uint32_t thread, Event* last, const Event* const* writes, size_t written,
+               const LaunchInfo& launch) {
+    those.of[those.count++] = {thread, next, last, next_value};
+    those.present |= 1u << thread % 32;
     next = last;
     for (size_t i = 0; i < written; ++i) next_value = add_value(next_value, *writes[i], launch);
 }
 
-void Stretches::clear() {
-    present = count = barrier = 0;
-    ordering = false;
+void Tape::clear() {
+    entries.clear();
     next = events;
     next_value = values;
+    used = 0;
 }
 
 }  // namespace lens

@@ -1,0 +1,108 @@
+"""Launches so long that what they do is looked at by another thread while they run on: nothing is lost, and all is in order."""
+
+import torch
+from texts import trace
+
+from kernels import lens
+from kernels.cuda import RawModule
+
+_BLOCKS, _N = 1024, 1024 * 256
+
+
+def test_the_first_and_the_last_block_are_looked_at():
+    code = """extern "C" __global__ void k(const float* x, float* y, int n, int last) {
+        __shared__ float s[256];
+        const int t = threadIdx.x, i = blockIdx.x * 256 + t;
+        s[t] = x[i];
+        if (blockIdx.x != last) __syncthreads();
+        y[i] = s[t % 128];
+        if (i == n - 1) y[n] = 1;
+    }"""
+    for last in (0, _BLOCKS - 1):
+        found = trace(code, "k", (_BLOCKS,), (256,), (torch.ones(_N), torch.zeros(_N), _N, last))
+        overrun, race = sorted(found.findings, key=lambda one: one.kind)
+        assert (race.kind, race.lines, race.count) == ("race", (4, 6), 128), race
+        assert race.block == (last, 0, 0)
+        assert (overrun.kind, overrun.lines) == ("out of bounds", (7,)), overrun
+        assert overrun.address.startswith(f"y[{_N}]")
+        assert found.barriers == _BLOCKS - 1
+        assert found.totals["global_load_requests"] == _N // 32
+        assert found.totals["global_load_sectors"] == _N // 8
+        assert found.totals["global_store_requests"] == _N // 32 + 1
+
+
+def test_what_came_before_a_crash_is_known():
+    code = """extern "C" __global__ void k(float* y, int last) {
+        const int i = blockIdx.x * 256 + threadIdx.x;
+        y[i] = i;
+        if (i == 5) y[6] = 0;
+        if (blockIdx.x == last && threadIdx.x == 77) *(float*)8 = 1;
+    }"""
+    one, other = (
+        trace(code, "k", (_BLOCKS,), (256,), (torch.zeros(_N), _BLOCKS - 1), seed=seed) for seed in (None, None)
+    )
+    assert "not there" in one.error
+    assert {finding.kind: finding.lines for finding in one.findings} == {"race": (3, 4), "out of bounds": (5,)}
+    assert (one.findings, one.totals) == (other.findings, other.totals)
+    assert one.totals["global_store_requests"] >= (_BLOCKS - 1) * 8
+
+
+def test_lanes_far_apart_are_counted_together():
+    code = """extern "C" __global__ void k(const float* x, float* y, int n) {
+        const int t = threadIdx.x;
+        float sum = 0;
+        if (t % 2)
+            for (int i = 0; i < n; ++i) sum += x[i];
+        else
+            for (int i = 0; i < n; ++i) sum -= x[i];
+        __syncthreads();
+        y[t] = sum;
+    }"""
+    n = 30_000
+    found = trace(code, "k", (1,), (64,), (torch.ones(n), torch.zeros(64), n))
+    assert not found.findings and not found.error
+    assert found.totals["global_load_requests"] == found.totals["global_load_sectors"] == 2 * 2 * n
+    assert 0.5 < found.simt_efficiency < 0.51
+
+
+def test_each_block_has_its_own_shared_memory():
+    code = """#include <cooperative_groups.h>
+    extern "C" __global__ void k(float* y, int rounds, int racing) {
+        extern __shared__ float s[];
+        const int t = threadIdx.x, b = blockIdx.x;
+        for (int round = 0; round < rounds; ++round) {
+            s[t * (b + 1)] = round;
+            cooperative_groups::this_grid().sync();
+            y[b * 64 + t] = s[t * (b + 1)];
+        }
+        if (b == racing) s[0] = t;
+    }"""
+    rounds, blocks = 100, 4
+    kernel = RawModule(code=code, enable_cooperative_groups=True).get_function("k")
+
+    def traced(racing, floats):
+        return lens.trace(kernel, (blocks,), (64,), (torch.zeros(256), rounds, racing), 4 * floats)
+
+    found = traced(blocks, 64 * blocks)
+    assert not found.findings and not found.error
+    ways = 1 + 2 + 1 + 4  # of strides 1 to 4
+    assert found.totals["shared_store_wavefronts"] == found.totals["shared_load_wavefronts"] == 2 * rounds * ways
+    for racing in range(blocks):
+        assert {(one.kind, one.block) for one in traced(racing, 64 * blocks).findings} == {("race", (racing, 0, 0))}
+    assert {(one.kind, one.block) for one in traced(blocks, 63 * blocks).findings} == {("out of bounds", (3, 0, 0))}
+
+
+def test_much_is_known_of_no_warp_wholly():
+    # In such an order nearly all threads have run when the first warp is complete.
+    code = """extern "C" __global__ void k(const float* x, float* y) {
+        const int t = threadIdx.x;
+        float sum = 0;
+        for (int i = 0; i < 100; ++i) sum += x[i + t];
+        y[t % 1023] = sum + t;
+    }"""
+    for seed in (None, 1, 2):
+        found = trace(code, "k", (2,), (1024,), (torch.ones(2048), torch.zeros(1024)), seed=seed)
+        assert found.totals["global_load_requests"] == 2 * 32 * 100
+        assert found.totals["global_store_requests"] == 2 * 32
+        assert {(one.kind, one.lines) for one in found.findings} == {("race", (5, 5))}
+        assert found.simt_efficiency == 1
