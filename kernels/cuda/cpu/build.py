@@ -94,14 +94,18 @@ def runtime_library() -> Path:
     return library_of(_HERE / "runtime")
 
 
-@functools.cache
 def library_of(folder: Path) -> Path:
-    """The library of all C++ files in a folder of ours."""
-    files = sorted(folder.glob("*.cpp"))
-    result = _library(folder.name, ["-std=c++17", "-pthread", *map(str, files)], "", _contents(folder))
+    """The library of all C++ files in a folder of ours, compiled as one, which takes less than half the time."""
+    return _library_of(folder, compiler())
+
+
+@functools.cache
+def _library_of(folder: Path, command: tuple[str, ...]) -> Path:
+    text = "".join(f'#include "{file}"\n' for file in sorted(folder.glob("*.cpp")))
+    result = _library(folder.name, ["-std=c++17", "-pthread", "-x", "c++", "-"], text, _contents(folder))
     if isinstance(result, Path):
         return result
-    raise CompileError(f"{compiler()[0]} could not compile {folder.parent.name}/{folder.name}:\n{result}")
+    raise CompileError(f"{command[0]} could not compile {folder.parent.name}/{folder.name}:\n{result}")
 
 
 def is_clang() -> bool:
