@@ -1,5 +1,6 @@
 """Launches so long that what they do is looked at by another thread while they run on: nothing is lost, and all is in order."""
 
+import pytest
 import torch
 from texts import trace
 
@@ -106,3 +107,48 @@ def test_much_is_known_of_no_warp_wholly():
         assert found.totals["global_store_requests"] == 2 * 32
         assert {(one.kind, one.lines) for one in found.findings} == {("race", (5, 5))}
         assert found.simt_efficiency == 1
+
+
+@pytest.mark.parametrize(
+    "spin", ["while (flag[0] == 0);", "while (atomicAdd((int*)flag, 0) == 0) for (int i = 0; i < 20; ++i) s += x[i];"]
+)
+@pytest.mark.parametrize("threads", [1, 32, 50])
+def test_a_block_that_waits_for_another_lets_it_run(spin, threads):
+    code = f"""extern "C" __global__ void k(const float* x, float* y, volatile int* flag) {{
+        float s = 0;
+        if (blockIdx.x == 0) {{
+            {spin}
+            y[threadIdx.x] = 1 + s;
+        }} else {{ __threadfence(); atomicExch((int*)flag, 1); }}
+    }}"""
+    y = torch.zeros(threads)
+    found = trace(code, "k", (2,), (threads,), (torch.zeros(20), y, torch.zeros(1, dtype=torch.int32)), seconds=20)
+    assert not found.error and not found.findings and (y == 1).all()
+
+
+def test_a_lane_whose_others_wait_for_it_may_be_far_ahead():
+    code = """#include <cuda/pipeline>
+    #include <cooperative_groups.h>
+    extern "C" __global__ void k(const float* x, float* y, int n) {
+        __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 1> state;
+        __shared__ float s;
+        const int t = threadIdx.x;
+        auto block = cooperative_groups::this_thread_block();
+        auto pipe = cuda::make_pipeline(block, &state, t ? cuda::pipeline_role::consumer : cuda::pipeline_role::producer);
+        if (t != 0) {
+            pipe.consumer_wait();
+            y[t] = s;
+            pipe.consumer_release();
+        } else {
+            pipe.producer_acquire();
+            float sum = 0;
+            for (int i = 0; i < n; ++i) sum += x[i];
+            s = sum;
+            pipe.producer_commit();
+        }
+    }"""
+    n = 300_000
+    y = torch.zeros(32)
+    found = trace(code, "k", (1,), (32,), (torch.ones(n), y, n))
+    assert not found.error and not found.findings and (y[1:] == n).all()
+    assert found.totals["global_load_requests"] == n

@@ -131,29 +131,31 @@ void Recorder::rest() {
         uint32_t thread, warp;
         bool others_ran;  // the runtime asks once before it lets others run
         bool over() {
-            if (!std::exchange(others_ran, true)) return false;
+            const bool asked = std::exchange(others_ran, true);
             const Stretches* those = recorder.gathered.block() == block.info.number ? recorder.gathered.of(warp) : nullptr;
-            if (!those) return recorder.caught_up(block, thread);
-            if (those->has(thread)) {
-                // The others come first, if any will.
-                for (uint32_t rest = block.resting[warp] & ~those->present; rest; rest &= rest - 1)
-                    if (recorder.caught_up(block, warp * warp_size + uint32_t(__builtin_ctz(rest)))) return false;
-            } else if (recorder.caught_up(block, thread)) {
-                return true;
-            }
-            // What others have done is all that can be known by now: they may be at a barrier.
-            recorder.gathered.hand_on(recorder.follower->tape(), warp);
-            return recorder.caught_up(block, thread);
+            const bool own = those && those->has(thread);
+            if (!asked && (own || !recorder.polls)) return false;
+            if (!own && recorder.caught_up(block, thread)) return true;
+            if (!asked) return false;
+            // The others come first, if any will. Else there is nobody to wait for.
+            for (uint32_t rest = block.resting[warp] & ~(own ? those->present : bit()); rest; rest &= rest - 1)
+                if (recorder.caught_up(block, warp * warp_size + uint32_t(__builtin_ctz(rest)))) return false;
+            if (those) recorder.gathered.hand_on(recorder.follower->tape(), warp);
+            return true;
         }
+        uint32_t bit() const { return 1u << thread % warp_size; }
     } wait = {*current.block, self->running, self->running / warp_size, false};
-    const uint32_t bit = 1u << wait.thread % warp_size;
     uint32_t& resting = wait.block.resting[wait.warp];
     const Current saved = current;
-    resting |= bit;
+    resting |= wait.bit();
     pause();
-    original->services->wait_until([](const void* one) { return static_cast<Wait*>(const_cast<void*>(one))->over(); }, &wait,
-                                   "a wait for the rest of the warp", {nullptr, 0, nullptr});
-    resting &= ~bit;
+    const Site site = {nullptr, 0, "a loop"};
+    // Who may be waiting for memory to change goes on polling: to be released from a wait would count as a change.
+    while (polls && !wait.over()) original->poll(site);
+    if (!polls)
+        original->services->wait_until([](const void* one) { return static_cast<Wait*>(const_cast<void*>(one))->over(); },
+                                       &wait, "a wait for the rest of the warp", {nullptr, 0, nullptr});
+    resting &= ~wait.bit();
     go_on(saved);
 }
 
