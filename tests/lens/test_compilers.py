@@ -38,6 +38,14 @@ def test_these_are_compiled_by_clang():
     assert build.is_clang()
 
 
+def test_the_lens_is_compiled_by_each(monkeypatch):
+    from kernels.lens import instrumented
+
+    by_clang = instrumented.lens_library()
+    monkeypatch.setenv("CXX", "g++")
+    assert by_clang != instrumented.lens_library()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_structures_and_branches(name, monkeypatch):
     kernel = MODULE.get_function(name)

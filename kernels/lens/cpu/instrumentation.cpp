@@ -1,5 +1,6 @@
 // What the compiler's instrumentation calls before every access, at every basic block, and in place of atomics
 // (-fsanitize=thread, -fsanitize-coverage=trace-pc, -fsanitize=bounds), recorded here instead of by the sanitizers.
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 namespace kernels {
 __attribute__((visibility("default"))) Thread self = {};
 extern "C" __attribute__((visibility("default"), alias("_ZN7kernels4selfE"))) const uint3 kernels_built_in[4];
+static_assert(offsetof(Thread, grid_dim) == 3 * sizeof(uint3), "kernels_built_in is the first members of Thread");
 }
 
 using kernels::lens::Kind;

@@ -4,11 +4,11 @@
 #include <map>
 #include <memory>
 
-#include "events.h"
-#include "kernels/abi.h"
 #include "bounds.h"
+#include "events.h"
 #include "follower.h"
 #include "gathered.h"
+#include "kernels/abi.h"
 
 namespace kernels {
 namespace lens {

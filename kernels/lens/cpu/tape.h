@@ -1,6 +1,5 @@
 // What was recorded, kept until it is looked at.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "events.h"

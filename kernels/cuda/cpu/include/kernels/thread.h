@@ -4,7 +4,7 @@
 namespace kernels {
 
 #if defined(KERNELS_INSTRUMENTED)
-// The lens's, which has one OS thread: out of the reach of an index past an array.
+// The lens's, which runs kernels on one OS thread: out of the reach of an index past an array.
 extern __attribute__((visibility("default"))) Thread self;
 // Its first members: the compiler tells nobody of reading what is constant, as a thread's own are while it runs.
 extern "C" __attribute__((visibility("default"))) const uint3 kernels_built_in[4];
