@@ -22,6 +22,11 @@ def test_accesses_are_counted():
     assert tracing.speed(row, rounds=1).accesses == 4 * N**2
 
 
+def test_launches_together_take_the_sum_of_their_times():
+    a, b = tracing.Speed("a", 10, 1, 2, 3), tracing.Speed("b", 20, 4, 5, 6)
+    assert tracing.together([a, b]) == ("together", 30, 5, 7, 9)
+
+
 def test_a_worker_has_not_imported_the_compiler(monkeypatch):
     """The pages that torch.compile brings would make every fork, and so every check, slower."""
     monkeypatch.setattr(worker, "_servers", {})  # a new one: a lab's check may have had it imported

@@ -4,7 +4,8 @@
 
 The first: a small launch in this process, isolated and traced. Its time as seen from here, and the processor's time that
 all processes took for it, which other work on the machine changes less. The second: lane accesses a second of a launch in
-this process, on one OS thread; and of a trace of it, from compiled kernel to result, with findings looked for.
+this process, on one OS thread; and of a trace of it, from compiled kernel to result, with findings looked for. Its last
+row: of all of these launches, one after another.
 """
 
 from __future__ import annotations
@@ -101,6 +102,12 @@ def speed(row: Row, rounds: int = 3) -> Speed:
     return Speed(row.name, lanes, *map(statistics.median, (untraced, traced, processor)))
 
 
+def together(speeds: list[Speed]) -> Speed:
+    """Of all of the launches, one after another."""
+    _, accesses, *seconds = zip(*speeds, strict=True)
+    return Speed("together", sum(accesses), *map(sum, seconds))
+
+
 def _seconds(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
@@ -130,4 +137,5 @@ if __name__ == "__main__":
     os.environ["KERNELS_CPU_THREADS"] = "1"  # as a trace has it
     for count in (64, 1 << 20):
         console.print(overheads_table(count, overheads(count)))
-    console.print(speeds_table([speed(row) for row in ROWS]))
+    speeds = [speed(row) for row in ROWS]
+    console.print(speeds_table([*speeds, together(speeds)]))
