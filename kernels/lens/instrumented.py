@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernels.cuda import Kernel, cpu
-from kernels.cuda.cpu import build, elf
+from kernels.cuda.cpu import build, compiler, elf
 from kernels.cuda.cpu.variables import shared_variables, without_others
 from kernels.cuda.source import Source
 from kernels.lens.as_written import as_written
@@ -126,12 +126,16 @@ def load(kernel: Kernel) -> Instrumented:
     return kernel._module.first_that_compiles(kernel.name, lambda source: _load(source, kernel.name))
 
 
+def library(source: Source) -> Path:
+    """The library of a source's kernels, instrumented."""
+    options = [*_INSTRUMENTED, *[_LOCALS] * compiler.takes(_LOCALS)]
+    if compiler.is_clang():
+        return build.instrumented_library(source, [*options, *_CLANG], lens_library(), (as_written, with_lines))
+    return build.instrumented_library(source, [*options, *_GCC], lens_library())
+
+
 def _load(source: Source, name: str) -> Instrumented:
-    options = [*_INSTRUMENTED, *[_LOCALS] * build.takes(_LOCALS)]
-    if build.is_clang():
-        path = build.instrumented_library(source, [*options, *_CLANG], lens_library(), (as_written, with_lines))
-    else:
-        path = build.instrumented_library(source, [*options, *_GCC], lens_library())
+    path = library(source)
     lens()
     functions = cpu.functions(source, path, _opened)
     function = functions[name]

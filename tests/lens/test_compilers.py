@@ -33,9 +33,9 @@ def clang(monkeypatch):
 
 
 def test_these_are_compiled_by_clang():
-    from kernels.cuda.cpu import build
+    from kernels.cuda.cpu import compiler
 
-    assert build.is_clang()
+    assert compiler.is_clang()
 
 
 def test_the_lens_is_compiled_by_each(monkeypatch):

@@ -4,11 +4,11 @@ import pytest
 import torch
 from texts import trace
 
-from kernels.cuda.cpu import build
+from kernels.cuda.cpu import compiler
 
 
 def test_a_local_variable_of_no_value_holds_the_same_in_every_run():
-    if not build.takes("-ftrivial-auto-var-init=pattern"):
+    if not compiler.takes("-ftrivial-auto-var-init=pattern"):
         pytest.skip("this compiler cannot fill variables")
     code = """extern "C" __global__ void k(float* y, int n) {
         float sum;

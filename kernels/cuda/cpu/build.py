@@ -1,18 +1,14 @@
-"""Compiles shared libraries with the system's C++ compiler and keeps them by content in a cache folder."""
+"""Compiles kernels, and what runs them, to shared libraries that are kept by their content."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import os
-import platform
 import re
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kernels import machine
+from kernels.cuda.cpu import compiler, precompiled
 from kernels.cuda.cpu.headers import cuda_headers
 from kernels.cuda.cpu.translate import REFUSALS, translate
 from kernels.cuda.errors import CompileError
@@ -72,13 +68,14 @@ def _kernels(
     libraries: Sequence[str] = (),
     rewrites: Sequence[Rewrite] = (),
 ) -> Path:
-    options = [*_options(source), *_KERNEL, *more]
-    if is_clang():
+    own, standard = _options(source)
+    options = [standard, *_KERNEL, *more]
+    if compiler.is_clang():
         options += ["-fno-caret-diagnostics", "-Wno-everything"]
     else:
         options += ["-fno-gnu-unique", "-fno-diagnostics-show-caret", "-ftrack-macro-expansion=0"]
-    arguments = ["-x", "c++", *options, "-", *libraries]
-    result = _library(kind, arguments, translate(source), _included_by(source), rewrites)
+    arguments = ["-x", "c++", *own, *options, "-", *libraries]
+    result = _library(kind, arguments, translate(source), _included_by(source), rewrites, options)
     if isinstance(result, Path):
         return result
     raise CompileError(_explain(source, result))
@@ -96,114 +93,65 @@ def runtime_library() -> Path:
 
 def library_of(folder: Path) -> Path:
     """The library of all C++ files in a folder of ours, compiled as one, so that headers are read once."""
-    return _library_of(folder, compiler())
+    return _library_of(folder, compiler.command())
 
 
 @functools.cache
 def _library_of(folder: Path, command: tuple[str, ...]) -> Path:
     text = "".join(f'#include "{file}"\n' for file in sorted(folder.glob("*.cpp")))
-    result = _library(folder.name, ["-std=c++17", "-pthread", "-x", "c++", "-"], text, _contents(folder))
+    result = _library(folder.name, ["-std=c++17", "-pthread", "-x", "c++", "-"], text, compiler.contents(folder))
     if isinstance(result, Path):
         return result
     raise CompileError(f"{command[0]} could not compile {folder.parent.name}/{folder.name}:\n{result}")
 
 
-def is_clang() -> bool:
-    """Whether the compiler is clang, which has other options."""
-    return "clang" in _compiler_version(compiler())
-
-
-def takes(option: str) -> bool:
-    """Whether the compiler knows an option, which older ones do not."""
-    return _takes(compiler(), option)
-
-
-@functools.cache
-def _takes(command: tuple[str, ...], option: str) -> bool:
-    return not _run([*command, option, "-fsyntax-only", "-x", "c++", "-"], "").returncode
-
-
-def compiler() -> tuple[str, ...]:
-    """The C++ compiler's command: $CXX, else g++, c++ or clang++."""
-    if command := machine.compiler():
-        return command
-    named = f" ($CXX is {os.environ['CXX']!r})" if os.environ.get("CXX") else ""
-    raise CompileError(
-        f"no C++ compiler was found{named}: CUDA kernels on a CPU need g++ or clang++. "
-        "Install one (Debian and Ubuntu: apt install g++; conda: gxx_linux-64), or set CXX to its path"
-    )
-
-
-def cache_folder() -> Path:
-    """Where compiled libraries are kept: $KERNELS_CACHE, else `kernels` in the user's cache folder."""
-    if os.environ.get("KERNELS_CACHE"):
-        return Path(os.environ["KERNELS_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernels"
-
-
 def _library(
-    kind: str, arguments: list[str], text: str, included: bytes, rewrites: Sequence[Rewrite] = ()
+    kind: str,
+    arguments: list[str],
+    text: str,
+    included: bytes,
+    rewrites: Sequence[Rewrite] = (),
+    options_of_header: Sequence[str] = (),
 ) -> Path | str:
-    """Compiles to a library named by the content of all that goes into it; the compiler's output if that fails."""
-    command = compiler()
+    """Compiles to a library named by the content of all that goes into it; the compiler's output if that fails.
+    options_of_header: those for the precompiled header of a kernel."""
     includes = [f"-I{_HERE / 'include'}", *(f"-isystem{folder}" for folder in cuda_headers())]
     # The first folder on the path is ours: its cuda_fp16.h includes NVIDIA's, which is the next.
-    arguments = [*_COMMON, *includes, *arguments]
-    digest = hashlib.sha256(
-        b"\0".join(
-            (
-                "\n".join((platform.machine(), *command, _compiler_version(command), *arguments)).encode(),
-                _contents(_HERE / "include"),
-                included,
-                *(Path(rewrite.__code__.co_filename).read_bytes() for rewrite in rewrites),
-                text.encode(),
-            )
-        )
-    ).hexdigest()
-    folder = cache_folder()
-    library = folder / f"{kind}-{digest[:32]}.so"
-    if library.exists():
-        return library
-    folder.mkdir(parents=True, exist_ok=True)
-    # Another process may be compiling the same: each writes its own file, and the last to finish replaces the others'.
-    handle, temporary = tempfile.mkstemp(suffix=".so", prefix="building-", dir=folder)
-    os.close(handle)
-    try:
-        unoptimised = ["-Xclang", "-disable-llvm-passes"]
-        for rewrite, passes in zip(rewrites, (unoptimised, []), strict=bool(rewrites)):
-            # Everything before the input file, but the linker's options, is the compiler's.
-            front = arguments[: arguments.index("-")]
-            done = _run([*command, *front, *passes, "-S", "-emit-llvm", "-o-", "-"], text)
-            if done.returncode:
-                return done.stderr
-            text = rewrite(done.stdout)
-            arguments = ["ir" if one == "c++" else one for one in arguments]
-        done = _run([*command, *(unoptimised if rewrites else []), *arguments, "-o", temporary], text)
+    common = [*_COMMON, *includes]
+    arguments = [*common, *arguments]
+    rewriters = (Path(rewrite.__code__.co_filename).read_bytes() for rewrite in rewrites)
+    digest = compiler.digest(arguments, (compiler.contents(_HERE / "include"), included, *rewriters, text.encode()))
+
+    def make(library: str) -> subprocess.CompletedProcess[str]:
+        if rewrites:
+            return _rewritten(arguments, text, rewrites, library)
+        header = precompiled.found_by([*common, *options_of_header]) if options_of_header else []
+        done = compiler.run([*compiler.command(), *header, *arguments, "-o", library], text)
+        if done.returncode and header:  # what is said of an error is as without it
+            done = compiler.run([*compiler.command(), *arguments, "-o", library], text)
+        return done
+
+    return compiler.kept(compiler.cache_folder() / f"{kind}-{digest}.so", make)
+
+
+def _rewritten(
+    arguments: Sequence[str], text: str, rewrites: Sequence[Rewrite], library: str
+) -> subprocess.CompletedProcess[str]:
+    """Compiles with clang, whose intermediate code is rewritten before it is optimised and instrumented, and after that."""
+    unoptimised = ["-Xclang", "-disable-llvm-passes"]
+    for rewrite, passes in zip(rewrites, (unoptimised, []), strict=True):
+        # Everything before the input file, but the linker's options, is the compiler's.
+        front = arguments[: arguments.index("-")]
+        done = compiler.run([*compiler.command(), *front, *passes, "-S", "-emit-llvm", "-o-", "-"], text)
         if done.returncode:
-            return done.stderr
-        os.replace(temporary, library)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-    return library
+            return done
+        text = rewrite(done.stdout)
+        arguments = ["ir" if one == "c++" else one for one in arguments]
+    return compiler.run([*compiler.command(), *unoptimised, *arguments, "-o", library], text)
 
 
-def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, input=text, capture_output=True, text=True)
-
-
-@functools.cache
-def _compiler_version(command: tuple[str, ...]) -> str:
-    return subprocess.run([*command, "--version"], capture_output=True, text=True).stdout
-
-
-@functools.cache
-def _contents(folder: Path) -> bytes:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return b"".join(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() for path in files)
-
-
-def _options(source: Source) -> list[str]:
-    """The learner's options for the host's compiler. Those about a GPU's code have no meaning here."""
+def _options(source: Source) -> tuple[list[str], str]:
+    """The learner's options for the host's compiler, and the standard. Those about a GPU's code have no meaning here."""
     kept, standard = [], "-std=c++17"
     for option in source.options:
         if option.startswith(("-std=", "--std=")):
@@ -215,12 +163,12 @@ def _options(source: Source) -> list[str]:
             kept.append({"d": "-D", "u": "-U", "i": "-I"}[option[2]] + option.split("=", 1)[1])
         elif not _FOR_NVRTC.match(option):
             raise CompileError(f"option {option!r} is not one that kernels are compiled with: use -D, -U, -I or -std=")
-    return [*kept, standard]
+    return kept, standard
 
 
 def _included_by(source: Source) -> bytes:
     """The content of the files that the text includes from the learner's own -I folders."""
-    folders = [Path(option[2:]) for option in _options(source) if option.startswith("-I")]
+    folders = [Path(option[2:]) for option in _options(source)[0] if option.startswith("-I")]
     found: dict[Path, bytes] = {}
     texts = [source.code.encode()] if folders else []
     while texts:
@@ -234,7 +182,7 @@ def _included_by(source: Source) -> bytes:
 
 def _explain(source: Source, output: str) -> str:
     """What the compiler said, about the learner's text if any of it is."""
-    name = Path(compiler()[0]).name
+    name = Path(compiler.command()[0]).name
     # What follows from a refusal is not told, nor a column that is not the text's own.
     refused = [line for line in output.splitlines() if "error: " in line and any(words in line for words in REFUSALS)]
     if refused:

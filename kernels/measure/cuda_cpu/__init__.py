@@ -19,7 +19,7 @@ import torch
 from rich import box
 from rich.table import Table
 
-from kernels.cuda.cpu import build
+from kernels.cuda.cpu import compiler
 from kernels.machine import interpreting
 from kernels.measure.cuda_cpu.rows import ROWS, Row
 from kernels.measure.timing import Spread, spread, time_together
@@ -73,9 +73,9 @@ def measure(row: Row, loops: Loops, rounds: int = 4) -> Measured:
 
 def table(measured: list[Measured]) -> Table:
     """Times, and how many times faster CUDA C is than each of the others."""
-    compiler = Path(build.compiler()[0]).name
+    name = Path(compiler.command()[0]).name
     shown = Table(
-        title=f"Milliseconds of one call in float32, on one core ({compiler})", box=box.SIMPLE_HEAD, pad_edge=False
+        title=f"Milliseconds of one call in float32, on one core ({name})", box=box.SIMPLE_HEAD, pad_edge=False
     )
     shown.add_column("", no_wrap=True)
     for heading in ("CUDA C", "20–80 %", "Triton", "C++", "× Triton", "× C++"):
@@ -106,7 +106,7 @@ class Loops:
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "loops.so"
             source = Path(__file__).parent / "loops.cpp"
-            subprocess.run([*build.compiler(), "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+            subprocess.run([*compiler.command(), "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
             self._library = ctypes.CDLL(str(library))
 
     def call(self, name: str, *args: object) -> None:
