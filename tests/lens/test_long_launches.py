@@ -150,3 +150,55 @@ def test_a_lane_whose_others_wait_for_it_may_be_far_ahead():
     found = trace(code, "k", (1,), (32,), (torch.ones(n), y, n))
     assert not found.error and not found.findings and (y[1:] == n).all()
     assert found.totals["global_load_requests"] == n
+
+
+def test_groups_of_a_warp_that_are_far_apart():
+    """Four lanes that wait for each other alone run all of the loop before the next four: what is to be counted is much."""
+    code = """#include <cooperative_groups.h>
+    namespace cg = cooperative_groups;
+    extern "C" __global__ void k(float* y, int n, int without) {
+        __shared__ float s[128];
+        auto tile = cg::tiled_partition<4>(cg::this_thread_block());
+        const int t = threadIdx.x, next = t - t % 4 + (t + 1) % 4;
+        float a = t;
+        for (int i = 0; i < n; ++i) {
+            s[t] = a;
+            if (i != without) tile.sync();
+            a = s[next] + 1;
+            tile.sync();
+        }
+        y[blockIdx.x * 128 + t] = a;
+    }"""
+    n = 8000  # of which nothing may be moved or looked for again and again
+    for without in (-1, n - 5):
+        y = torch.zeros(2, 128)
+        found = trace(code, "k", (2,), (128,), (y, n, without))
+        assert not found.error
+        assert found.totals["shared_load_wavefronts"] == found.totals["shared_store_wavefronts"] == 8 * n
+        if without < 0:
+            assert not found.findings
+            assert (y == n + torch.arange(128)).all()
+        else:
+            (race,) = found.findings
+            assert (race.kind, race.lines, race.count) == ("race", (9, 11), 256), race
+
+
+def test_many_wait_for_one_lock():
+    code = """extern "C" __global__ void k(int* y, int* lock, int n) {
+        for (bool done = false; !done;) {
+            if (atomicCAS(lock, 0, 1) == 0) {
+                FENCE
+                for (int i = 0; i < n; ++i) y[i % 7] += 1;
+                FENCE
+                atomicExch(lock, 0);
+                done = true;
+            }
+        }
+    }"""
+    n = 2800
+    for fence in ("__threadfence();", ""):
+        y, lock = torch.zeros(7, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+        found = trace(code.replace("FENCE", fence), "k", (2,), (50,), (y, lock, n))
+        assert not found.error
+        assert (y == 100 * n // 7).all()
+        assert {(one.kind, one.lines) for one in found.findings} == (set() if fence else {("race", (5, 5))})

@@ -1,8 +1,7 @@
 #include "order.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <map>
 
 #include "kernels/abi.h"
 
@@ -160,11 +159,13 @@ bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
     };
     std::vector<Ahead> ahead;
     for (const Part& part : told[thread].parts) ahead.push_back({part, index});
-    std::set<std::tuple<const Log*, size_t, uint32_t>> seen;
+    std::map<std::pair<const Log*, uint32_t>, size_t> seen;  // how many entries of a log, for a block
     while (!ahead.empty()) {
         const auto [part, whose] = ahead.back();
         ahead.pop_back();
-        if (!part.length || !seen.insert({part.log.get(), part.length, whose}).second) continue;
+        size_t& before = seen[{part.log.get(), whose}];
+        if (part.length <= before) continue;
+        before = part.length;
         const Log& log = *part.log;
         auto of_block = log.of_block.find(block);
         if (of_block != log.of_block.end())

@@ -82,7 +82,9 @@ void Races::check(const Access& mine, Shadow::Page& page, uint32_t index, uint64
                         mine.event.kind() == Kind::copy_to, value);
     const Record* write = page.write ? &page.write[index] : nullptr;
     if (write && write->clock() >= mine.ground.begun) {
-        if (write->in_flight() || !self.knows.of(write->actor(), write->clock())) check_write(mine, *write, value, address);
+        // Of two atomics it does not matter which was first: those that wait for a lock are many.
+        if (write->in_flight() || (!(mine.atomic && atomic(*write)) && !self.knows.of(write->actor(), write->clock())))
+            check_write(mine, *write, value, address);
     } else if (mine.ground.shared && (!mine.write || mine.event.kind() == Kind::atomic)) {
         report(Wrong::uninitialised, mine, nullptr, address);
     }

@@ -29,7 +29,9 @@ inline bool find_next(Stream& lane, bool finished, uint32_t& place) {
 
 }  // namespace
 
+// Not before it is the larger part: lanes that are ahead of others would have all of what they did moved at every call.
 void Stream::forget_replayed() {
+    if (position < events.size() - position) return;
     events.erase(events.begin(), events.begin() + std::ptrdiff_t(position));
     position = 0;
 }
