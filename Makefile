@@ -15,8 +15,8 @@ CHAPTERS := $(wildcard book/*/*.ipynb)
 LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)
 # Chapters that judge times run one at a time.
 JUDGING = $(shell grep -l measure.verdict $(CHAPTERS))
-# A cell that hangs is found in two minutes.
-NBVAL := $(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=120
+# A cell that hangs is found in two minutes. Kernels that start at once do not take each other's ports.
+NBVAL := $(PY) -m pytest -p book.own_sockets --nbval --nbval-current-env --nbval-cell-timeout=120
 IN_LABS := --nbval-sanitize-with=labs/sanitize.cfg
 
 ifneq ($(PY),$(VENV)/bin/python)

@@ -159,6 +159,20 @@ def test_nbval_collects_every_code_cell():
     assert collected == sum(len(code_cells(path)) for path in EVERY), run.stdout + run.stderr
 
 
+def test_notebooks_that_run_side_by_side_do_not_share_tcp_ports(tmp_path):
+    """As make runs nbval: of ports that are free when they are chosen, one may be taken when the kernel starts."""
+    options = re.search(r"^NBVAL := \$\(PY\) (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    cell = nbformat.v4.new_code_cell(
+        "from ipykernel.kernelapp import IPKernelApp\nIPKernelApp.instance().transport",
+        execution_count=1,
+        outputs=[nbformat.v4.new_output("execute_result", {"text/plain": "'ipc'"}, execution_count=1)],
+    )
+    path = tmp_path / "transport.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    run = subprocess.run([sys.executable, *options, path], cwd=ROOT, capture_output=True, text=True)
+    assert "1 passed" in run.stdout, run.stdout + run.stderr
+
+
 def less_digits(value: object) -> object:
     """Cells without the digits of their figures, which another processor may round otherwise."""
     if isinstance(value, float):
