@@ -1,4 +1,5 @@
 // The kernel's calls of the runtime, recorded and passed on. Other threads may run meanwhile.
+#include "kernels/returns.h"
 #include "recorder.h"
 
 namespace kernels {
@@ -19,7 +20,8 @@ static auto passed_on(Call call) {
 #define PROBE extern "C" __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
 
-PROBE uint32_t kernels_lens_barrier(Barrier kind, uint32_t value, const char* file, int line, const char* call) {
+PROBE KERNELS_RETURNS_BY_A_JUMP
+uint32_t kernels_lens_barrier(Barrier kind, uint32_t value, const char* file, int line, const char* call) {
     recorder.append(Kind::barrier_arrived, 0, CALLER, uint32_t(kind));
     const uint32_t number = recorder.arrive();
     const uint32_t result = passed_on([&] { return recorder.original->barrier(kind, value, file, line, call); });
@@ -28,7 +30,8 @@ PROBE uint32_t kernels_lens_barrier(Barrier kind, uint32_t value, const char* fi
     return result;
 }
 
-PROBE uint64_t kernels_lens_collective(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width,
+PROBE KERNELS_RETURNS_BY_A_JUMP
+uint64_t kernels_lens_collective(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width,
                                        const char* file, const char* call) {
     const uint32_t kind = uint32_t(kind_line);
     recorder.append(Kind::warp_arrived, mask, CALLER, kind);
@@ -41,6 +44,7 @@ PROBE uint64_t kernels_lens_collective(uint64_t kind_line, uint32_t mask, uint64
 // A thread has returned from the kernel; the next may begin without a call of the runtime.
 PROBE void kernels_lens_returned() { recorder.close(); }
 
+KERNELS_RETURNS_BY_A_JUMP
 static void tile(uint32_t first, uint32_t count, const Site& site) {
     recorder.append(Kind::tile_arrived, first, CALLER, count);
     passed_on([&] { recorder.original->tile(first, count, site); });

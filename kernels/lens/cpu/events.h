@@ -11,6 +11,9 @@
 namespace kernels {
 namespace lens {
 
+// What one OS thread writes and another uses lies so far apart: processors pass memory on by 64 bytes, or two times that.
+constexpr size_t apart = 128;
+
 enum class Kind : uint8_t {
     // Accesses: `address` and `size` (1, 2, 4, 8 or 16 bytes; larger ones come in pieces with the same pc).
     // They are seen just before they happen. `how`: of the bits below.
@@ -124,7 +127,10 @@ struct LaunchInfo {
         return access.extra() == Event::no_region ? nullptr : numbered[access.extra()];
     }
     void number_regions();
-    void turn_to(const BlockInfo&);  // whose dynamic shared memory is its own
+    void turn_to(const BlockInfo& block) {  // whose dynamic shared memory is its own
+        if (dynamic_shared.begin != block.dynamic_shared) move_dynamic_shared(block.dynamic_shared);
+    }
+    void move_dynamic_shared(uint64_t to);
 
     // What a compiler keeps between variables, such as where dynamic shared memory is. It accesses that by `size` bytes, and
     // only others do by fewer or more: they overrun `region`.

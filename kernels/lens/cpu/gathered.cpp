@@ -3,18 +3,6 @@
 namespace kernels {
 namespace lens {
 
-Stretches& Gathered::begin(Tape& tape, const BlockInfo& block, uint32_t thread) {
-    const uint32_t warp = thread / warp_size;
-    // A lane that goes on while others of its warp have not come.
-    if (those[warp] && those[warp]->has(thread)) hand_on(tape, warp);
-    if (!those[warp]) {
-        its = block.number;
-        there |= 1u << warp;
-        those[warp] = &tape.begin(block, warp);
-    }
-    return *those[warp];
-}
-
 void Gathered::ended(Tape& tape, Stretches& its, uint32_t lanes) {
     if (its.ordering)
         for_each([&](const Stretches& one) {

@@ -13,7 +13,17 @@ namespace lens {
 class Gathered {
    public:
     // Where a stretch of the thread is gathered, which begins.
-    Stretches& begin(Tape&, const BlockInfo&, uint32_t thread);
+    Stretches& begin(Tape& tape, const BlockInfo& block, uint32_t thread) {
+        const uint32_t warp = thread / warp_size;
+        // A lane that goes on while others of its warp have not come.
+        if (those[warp] && those[warp]->has(thread)) hand_on(tape, warp);
+        if (!those[warp]) {
+            its = block.number;
+            there |= 1u << warp;
+            those[warp] = &tape.begin(block, warp);
+        }
+        return *those[warp];
+    }
     // A stretch has been added. lanes: that the warp has.
     void ended(Tape&, Stretches&, uint32_t lanes);
     void before_barrier_passed(Tape&, uint32_t barrier);

@@ -20,10 +20,9 @@ void LaunchInfo::number_regions() {
     for (const Region& region : regions) numbered[region.number] = &region;
 }
 
-void LaunchInfo::turn_to(const BlockInfo& block) {
+void LaunchInfo::move_dynamic_shared(uint64_t to) {
     Region& region = dynamic_shared;
-    if (region.begin == block.dynamic_shared) return;
-    region.begin = block.dynamic_shared;
+    region.begin = to;
     region.end = region.begin + dynamic_shared_bytes;
     region.zone_begin = region.begin - dynamic_shared_guard;
     region.zone_end = region.begin + kernels::dynamic_shared_bytes + dynamic_shared_guard;

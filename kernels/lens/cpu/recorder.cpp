@@ -67,7 +67,7 @@ void Recorder::out_of_array(int64_t index, uint32_t length, const void* caller) 
 
 // The first event of a stretch, unless it is not a thread's: none is under way, or no room is left.
 void Recorder::begin(Event event) {
-    close();
+    if (thread != none) close();
     if (self->starting) return;
     if (follower->tape().full() || (gathered.empty() && follower->tape().long_enough())) {
         gathered.hand_on(follower->tape());
@@ -191,19 +191,6 @@ void Recorder::run(const char* args) {
         follower->tape().entries.push_back({Tape::Entry::block_ends, false, own.block->info, nullptr});
         blocks.erase(found);
     }
-}
-
-void Recorder::pause() {
-    close();
-    self = &nobody;
-}
-
-// The fiber that goes on is of this block, whose dynamic shared memory is its own.
-void Recorder::go_on(const Current& saved) {
-    if (!gathered.empty() && gathered.block() != saved.block->info.number) gathered.hand_on(follower->tape());
-    self = variables;
-    current = saved;
-    launch.turn_to(saved.block->info);
 }
 
 bool Recorder::fault(const void* address) {

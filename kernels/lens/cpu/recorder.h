@@ -27,7 +27,7 @@ struct Current {
     uint64_t stack = 0;  // the lowest address of the fiber's stack
 };
 
-class Recorder {
+class alignas(apart) Recorder {
    public:
     static constexpr uint64_t stack_bytes = 128 << 10;  // of a fiber (runtime/fiber.cpp)
 
@@ -51,11 +51,21 @@ class Recorder {
     void deliver();            // what was gathered, to be looked at, whoever else is to come
     void branch(const void* caller);
     void run(const char* args);  // in place of a kernel's own: the threads of a block, on the calling fiber
-    void go_on(const Current& saved);  // a fiber of the kernel runs
+    // A fiber of the kernel runs, of this block, whose dynamic shared memory is its own.
+    void go_on(const Current& saved) {
+        if (!gathered.empty() && gathered.block() != saved.block->info.number) deliver();
+        self = variables;
+        current = saved;
+        launch.turn_to(saved.block->info);
+    }
     void close();                      // a stretch of the thread that runs has ended
     uint32_t arrive();                 // at which barrier of the block, counted from 1
     void before_passed(uint32_t barrier);
-    void pause();                      // the runtime runs: what it calls in the kernel's library is not the kernel's
+    // The runtime runs: what it calls in the kernel's library is not the kernel's.
+    void pause() {
+        close();
+        self = &nobody;
+    }
     bool fault(const void* address);  // the last event would crash, or what follows it; false: it is none of a thread's
     bool running() const { return self == variables; }
     bool below_stack(const void* address) const;  // of the thread that runs, where nothing else of its is

@@ -5,7 +5,6 @@
 namespace kernels {
 namespace lens {
 
-// Before another thread may write there.
 static uint32_t* add_value(uint32_t* to, const Event& write, const LaunchInfo& launch) {
     const Region* region = launch.region(write);
     const uint32_t size = write.size();
@@ -28,11 +27,8 @@ Stretches& Tape::begin(const BlockInfo& block, uint32_t warp) {
     return those;
 }
 
-void Tape::add(Stretches& those, uint32_t thread, Event* last, const Event* const* writes, size_t written,
-               const LaunchInfo& launch) {
-    those.of[those.count++] = {thread, next, last, next_value};
-    those.present |= 1u << thread % 32;
-    next = last;
+// Before another thread may write there.
+void Tape::add_values(const Event* const* writes, size_t written, const LaunchInfo& launch) {
     for (size_t i = 0; i < written; ++i) next_value = add_value(next_value, *writes[i], launch);
 }
 

@@ -29,7 +29,7 @@ struct Stretches {
     bool has(uint32_t thread) const { return present >> thread % 32 & 1; }
 };
 
-class Tape {
+class alignas(apart) Tape {
    public:
     // What is to be looked at next, one after another.
     struct Entry {
@@ -46,11 +46,19 @@ class Tape {
     Stretches& begin(const BlockInfo&, uint32_t warp);
     Event* room() { return next; }  // for the events of the next stretch
     // writes: those among its events.
-    void add(Stretches&, uint32_t thread, Event* last, const Event* const* writes, size_t written, const LaunchInfo&);
+    void add(Stretches& those, uint32_t thread, Event* last, const Event* const* writes, size_t written,
+             const LaunchInfo& launch) {
+        those.of[those.count++] = {thread, next, last, next_value};
+        those.present |= 1u << thread % 32;
+        next = last;
+        if (written) add_values(writes, written, launch);
+    }
     size_t length() const { return size_t(next - events); }
     void clear();
 
    private:
+    void add_values(const Event* const* writes, size_t written, const LaunchInfo&);
+
     // Long enough that following it outweighs starting a thread; beyond, there is room for warps that are not complete yet.
     static constexpr size_t enough_events = 1 << 15, enough_stretches = 512;
     static constexpr size_t most_events = enough_events + 64 * Stretch::most_events, most_stretches = enough_stretches + 32;

@@ -22,7 +22,7 @@ uint32_t Block::barrier(Barrier kind, uint32_t value, const Site& site) {
         barriers_differ = true;
     }
     me.site = &site;
-    me.result = value;
+    me.value = value;
     if (barrier_count < thread->count) {
         wait(Waiting::at_barrier);
         return uint32_t(me.result);
@@ -51,7 +51,7 @@ void Block::release_barrier() {
     barrier_count = 0;
     uint32_t count = 0;
     if (barrier_kind != Barrier::sync)
-        for (uint32_t number = 0; number < thread->count; ++number) count += waiting[number].result != 0;
+        for (uint32_t number = 0; number < thread->count; ++number) count += waiting[number].value != 0;
     if (barrier_kind == Barrier::all) count = count == thread->count;
     if (barrier_kind == Barrier::any) count = count != 0;
     // The last to arrive is queued last.

@@ -116,7 +116,7 @@ bool Block::release_conditions() {
     bool released = false;
     for (uint32_t number = 0; number < thread->count; ++number) {
         const Waiting& one = waiting[number];
-        if (one.where != Waiting::for_condition || !one.condition.ready(one.condition.state)) continue;
+        if (one.where != Waiting::for_condition || !one.condition->ready(one.condition->state)) continue;
         make_ready(number);
         released = true;
     }
@@ -173,7 +173,7 @@ void Block::poll(const Site& site) {
 void Block::wait_until(Condition condition, const Site& site) {
     if (condition.ready(condition.state)) return;
     Waiting& me = waiting[thread->running];
-    me.condition = condition;
+    me.condition = &condition;
     const Site named = {site.file, site.line, condition.name};
     me.site = &named;
     wait(Waiting::for_condition);

@@ -28,10 +28,11 @@ struct Condition {
 struct Waiting {
     enum Where : uint8_t { nowhere, at_barrier, at_tile, in_collective, for_condition, polling } where;
     Fiber* fiber;
-    const Site* site;  // on the thread's stack, as is what follows
-    const Lane* lane;  // in a collective
-    uint64_t result;  // of the collective, or the value for a barrier
-    Condition condition;
+    const Site* site;            // on the thread's stack
+    uint64_t value;              // which the thread brings to a barrier or a collective
+    uint64_t argument_width;     // of a shuffle, as they come (abi.h)
+    uint64_t result;             // of the barrier or the collective
+    const Condition* condition;  // on the thread's stack
 };
 
 // The lanes of a warp that have arrived at the same collective with the same mask.
@@ -60,7 +61,7 @@ class Block {
 
     // What kernels call.
     uint32_t barrier(Barrier kind, uint32_t value, const Site& site);
-    uint64_t collective(const Lane& lane);
+    uint64_t collective(Collective kind, uint32_t mask, uint64_t value, uint64_t argument_width, const Site& site);
     void tile_barrier(uint32_t first, uint32_t count, const Site& site);
     void poll(const Site& site);
     void wait_until(Condition condition, const Site& site);
@@ -98,7 +99,10 @@ class Block {
     bool release_active_lanes();
     bool release_conditions();
     bool release_what_can_go_on();
-    uint64_t shuffled(uint32_t warp, uint32_t lane, uint32_t arrived);
+    uint64_t shuffled(uint32_t warp, uint32_t lane, const Group& group);
+    uint64_t lost(uint32_t warp, uint32_t lane, uint32_t source);
+    [[noreturn]] void refuse_mask(uint32_t mask, const Site& site);
+    [[noreturn]] void refuse_width(uint32_t width, const Site& site);
     std::string block_name() const;
 
     Worker& worker;

@@ -7,38 +7,37 @@
 namespace kernels {
 
 // The lanes that exist: the last warp of a block may be partial.
-uint32_t Block::warp_lanes(uint32_t warp) const {
+inline uint32_t Block::warp_lanes(uint32_t warp) const {
     const uint32_t lanes = thread->count - warp * warp_size;
     return lanes >= warp_size ? 0xffffffffu : (1u << lanes) - 1;
 }
 
 // Lanes that have finished are not waited for. Which lanes are active is known when no other can come.
-bool Block::complete(uint32_t warp, const Group& group) const {
+inline bool Block::complete(uint32_t warp, const Group& group) const {
     return group.kind != Collective::active && (group.mask & warp_lanes(warp) & ~group.arrived & ~thread->finished[warp]) == 0;
 }
 
-uint64_t Block::collective(const Lane& lane) {
+uint64_t Block::collective(Collective kind, uint32_t mask, uint64_t value, uint64_t argument_width, const Site& site) {
     const uint32_t number = thread->running, warp = number / warp_size, bit = 1u << number % warp_size;
-    if (!(lane.mask & bit))
-        fail(describe(lane.site) + " in " + thread_name(number) + ": its mask " +
-             describe_lanes(lane.mask) + " does not name the calling lane, " + std::to_string(number % warp_size));
-    if (lane.width == 0 || lane.width > warp_size || (lane.width & (lane.width - 1)))
-        fail(describe(lane.site) + " in " + thread_name(number) + ": its width is " +
-             std::to_string(int32_t(lane.width)) + ", not a power of two up to 32");
+    const uint32_t width = uint32_t(argument_width >> 32);
+    if (!(mask & bit)) refuse_mask(mask, site);
+    if (width == 0 || width > warp_size || (width & (width - 1))) refuse_width(width, site);
 
-    waiting[number].lane = &lane;
-    waiting[number].site = &lane.site;
+    Waiting& me = waiting[number];
+    me.site = &site;
+    me.value = value;
+    me.argument_width = argument_width;
     Groups& those = groups[warp];
     auto same = [&](const Group& group) {
-        return group.mask == lane.mask && group.kind == lane.kind &&
-               (lane.kind != Collective::active || group.site->line == lane.site.line);
+        return group.mask == mask && group.kind == kind &&
+               (kind != Collective::active || group.site->line == site.line);
     };
     uint32_t index = 0;
     while (index < those.count && !same(those.group[index])) ++index;
     Group& group = those.group[index];
     if (index == those.count) {
         ++those.count;
-        group = {lane.kind, lane.mask, 0, &lane.site};
+        group = {kind, mask, 0, &site};
     }
     group.arrived |= bit;
     if (complete(warp, group))
@@ -46,7 +45,17 @@ uint64_t Block::collective(const Lane& lane) {
     else
         wait(Waiting::in_collective);
     if (!error.empty()) fail(error);
-    return waiting[number].result;
+    return me.result;
+}
+
+void Block::refuse_mask(uint32_t mask, const Site& site) {
+    fail(describe(site) + " in " + thread_name() + ": its mask " + describe_lanes(mask) +
+         " does not name the calling lane, " + std::to_string(thread->running % warp_size));
+}
+
+void Block::refuse_width(uint32_t width, const Site& site) {
+    fail(describe(site) + " in " + thread_name() + ": its width is " + std::to_string(int32_t(width)) +
+         ", not a power of two up to 32");
 }
 
 // The lanes of a group that offer a value.
@@ -54,14 +63,14 @@ static uint32_t lanes_with(uint64_t value, const Group& group, const Waiting* la
     uint32_t found = 0;
     for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
         const uint32_t lane = uint32_t(__builtin_ctz(rest));
-        if (lanes[lane].lane->value == value) found |= 1u << lane;
+        if (lanes[lane].value == value) found |= 1u << lane;
     }
     return found;
 }
 
 // What every lane of a vote or reduction receives.
 static uint64_t combined(const Group& group, const Waiting* lanes) {
-    const uint64_t first = lanes[__builtin_ctz(group.arrived)].lane->value;
+    const uint64_t first = lanes[__builtin_ctz(group.arrived)].value;
     switch (group.kind) {
         case Collective::ballot: return lanes_with(1, group, lanes);
         case Collective::any: return lanes_with(1, group, lanes) != 0;
@@ -71,7 +80,7 @@ static uint64_t combined(const Group& group, const Waiting* lanes) {
     }
     uint32_t value = uint32_t(first);
     for (uint32_t rest = group.arrived & (group.arrived - 1); rest; rest &= rest - 1) {
-        const uint32_t other = uint32_t(lanes[__builtin_ctz(rest)].lane->value);
+        const uint32_t other = uint32_t(lanes[__builtin_ctz(rest)].value);
         switch (group.kind) {
             case Collective::add: value += other; break;
             case Collective::min_signed: value = int32_t(other) < int32_t(value) ? other : value; break;
@@ -111,28 +120,33 @@ void Block::release(uint32_t warp, uint32_t index) {
     for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
         const uint32_t lane = uint32_t(__builtin_ctz(rest));
         lanes[lane].result = one_for_all                             ? result
-                             : group.kind == Collective::match_any ? lanes_with(lanes[lane].lane->value, group, lanes)
-                                                                     : shuffled(warp, lane, group.arrived);
+                             : group.kind == Collective::match_any ? lanes_with(lanes[lane].value, group, lanes)
+                                                                     : shuffled(warp, lane, group);
         if (lanes[lane].where == Waiting::in_collective) make_ready(warp * warp_size + lane, first);
     }
 }
 
 // The value that a lane of a shuffle receives (PTX manual, shfl.sync).
-uint64_t Block::shuffled(uint32_t warp, uint32_t lane, uint32_t arrived) {
-    const Lane& call = *waiting[warp * warp_size + lane].lane;
-    const uint32_t argument = call.argument % warp_size, first = lane & ~(call.width - 1), last = first + call.width - 1;
+inline uint64_t Block::shuffled(uint32_t warp, uint32_t lane, const Group& group) {
+    const Waiting* lanes = waiting.data() + warp * warp_size;
+    const uint32_t argument = uint32_t(lanes[lane].argument_width) % warp_size;
+    const uint32_t width = uint32_t(lanes[lane].argument_width >> 32), first = lane & ~(width - 1), last = first + width - 1;
     uint32_t source = lane;
-    switch (call.kind) {
-        case Collective::shuffle: source = first + (argument & (call.width - 1)); break;
+    switch (group.kind) {
+        case Collective::shuffle: source = first + (argument & (width - 1)); break;
         case Collective::shuffle_up: source = lane - first >= argument ? lane - argument : lane; break;
         case Collective::shuffle_down: source = lane + argument <= last ? lane + argument : lane; break;
         default: source = (lane ^ argument) <= last ? lane ^ argument : lane;
     }
-    if (arrived >> source & 1) return waiting[warp * warp_size + source].lane->value;
+    if (group.arrived >> source & 1) return lanes[source].value;
     // CUDA leaves the value of a lane outside the mask undefined; programs read it and drop it. All ones is a NaN.
-    if (!(call.mask >> source & 1)) return ~uint64_t(0);
+    return group.mask >> source & 1 ? lost(warp, lane, source) : ~uint64_t(0);
+}
+
+// The lane that another would read is named by the mask, and is not there.
+uint64_t Block::lost(uint32_t warp, uint32_t lane, uint32_t source) {
     if (!error.empty()) return 0;
-    error = describe(call.site) + " in " + thread_name(warp * warp_size + lane) + ": lane " +
+    error = describe(*waiting[warp * warp_size + lane].site) + " in " + thread_name(warp * warp_size + lane) + ": lane " +
             std::to_string(lane) + " reads lane " + std::to_string(source) + " of warp " + std::to_string(warp) +
             (warp_lanes(warp) >> source & 1 ? ", whose thread has finished." : ", which the block does not have.") +
             " The mask names that lane: let every lane of the mask take part, or name only those that do";

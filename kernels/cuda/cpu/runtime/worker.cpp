@@ -5,21 +5,24 @@
 
 #include <algorithm>
 
+#include "kernels/returns.h"
+
 namespace kernels {
 
 // Barriers and collectives come through here, so the pointers are where they are read fastest; there is little room there.
 static thread_local __attribute__((tls_model("initial-exec"))) Worker* this_threads_worker = nullptr;
 static thread_local __attribute__((tls_model("initial-exec"))) Block* running = nullptr;
 
+KERNELS_RETURNS_BY_A_JUMP
 static uint32_t enter_barrier(Barrier kind, uint32_t value, const char* file, int line, const char* call) {
     return running->barrier(kind, value, {file, line, call});
 }
+KERNELS_RETURNS_BY_A_JUMP
 static uint64_t enter_collective(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width, const char* file,
                                  const char* call) {
-    const Site site = {file, int(kind_line >> 32), call};
-    const uint32_t argument = uint32_t(argument_width), width = uint32_t(argument_width >> 32);
-    return running->collective({Collective(uint32_t(kind_line)), mask, value, argument, width, site});
+    return running->collective(Collective(uint32_t(kind_line)), mask, value, argument_width, {file, int(kind_line >> 32), call});
 }
+KERNELS_RETURNS_BY_A_JUMP
 static void enter_tile(uint32_t first, uint32_t count, const Site& site) { running->tile_barrier(first, count, site); }
 static void enter_poll(const Site& site) { running->poll(site); }
 static const Runtime runtime = {enter_barrier, enter_collective, enter_tile, enter_poll, &services};

@@ -31,18 +31,9 @@ enum class Collective : uint32_t {
     shuffle, shuffle_up, shuffle_down, shuffle_xor
 };
 
-// One lane's part in a warp collective.
-struct Lane {
-    Collective kind;
-    uint32_t mask;
-    uint64_t value;     // the value offered to the other lanes, or the predicate of a vote
-    uint32_t argument;  // source lane, distance or lane mask of a shuffle
-    uint32_t width;     // of a shuffle
-    Site site;
-};
-
 // The calls that threads make most take their parts in registers: to write them into memory is what the lens would see.
-// A collective has too many, so that two come as one (Lane::kind and its line; its argument and its width).
+// A collective has too many, so that two come as one, the first in the lower half. Its value is what the lane offers to the
+// others, or the predicate of a vote; its argument the source lane, distance or lane mask of a shuffle.
 struct Runtime {
     uint32_t (*barrier)(Barrier, uint32_t value, const char* file, int line, const char* call);
     uint64_t (*collective)(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width, const char* file,
