@@ -1,6 +1,6 @@
 """A plugin for nbval, which starts Jupyter's kernels side by side: each has sockets that nobody else can take.
 
-By default jupyter_client chooses free TCP ports, and the kernel takes them a second later. If anything on the machine
+By default jupyter_client chooses free TCP ports, and the kernel takes them when it has started. If anything on the machine
 takes one in between, the kernel dies as it starts, and every cell of its notebook fails."""
 
 import itertools
@@ -12,7 +12,7 @@ from jupyter_client.manager import KernelManager
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A socket's path may have about a hundred characters.
+    # Short: a socket's path has room for 107 characters on Linux.
     folder = tempfile.TemporaryDirectory(prefix="nbval-")
     config.add_cleanup(folder.cleanup)
     numbers = itertools.count()

@@ -32,7 +32,7 @@ uint32_t kernels_lens_barrier(Barrier kind, uint32_t value, const char* file, in
 
 PROBE KERNELS_RETURNS_BY_A_JUMP
 uint64_t kernels_lens_collective(uint64_t kind_line, uint32_t mask, uint64_t value, uint64_t argument_width,
-                                       const char* file, const char* call) {
+                                 const char* file, const char* call) {
     const uint32_t kind = uint32_t(kind_line);
     recorder.append(Kind::warp_arrived, mask, CALLER, kind);
     const uint64_t result =

@@ -48,7 +48,7 @@ class alignas(apart) Recorder {
     void append_access(Kind, uint64_t address, uint32_t size, const void* caller, uint32_t how = 0);
     void out_of_array(int64_t index, uint32_t length, const void* caller);
 
-    void deliver();            // what was gathered, to be looked at, whoever else is to come
+    void deliver();              // what was gathered, to be looked at, whoever else is to come
     void branch(const void* caller);
     void run(const char* args);  // in place of a kernel's own: the threads of a block, on the calling fiber
     // A fiber of the kernel runs, of this block, whose dynamic shared memory is its own.
@@ -58,8 +58,8 @@ class alignas(apart) Recorder {
         current = saved;
         launch.turn_to(saved.block->info);
     }
-    void close();                      // a stretch of the thread that runs has ended
-    uint32_t arrive();                 // at which barrier of the block, counted from 1
+    void close();       // a stretch of the thread that runs has ended
+    uint32_t arrive();  // at which barrier of the block, counted from 1
     void before_passed(uint32_t barrier);
     // The runtime runs: what it calls in the kernel's library is not the kernel's.
     void pause() {

@@ -1,6 +1,6 @@
 // How a function returns that switches stacks: to where the thread that comes back called it. A processor predicts `ret` from
-// the calls that it has seen, of which the last is another thread's. That is wrong wherever the two calls differ, which would
-// be a third of the time of a shuffle. It predicts a jump from where such jumps went before.
+// the calls that it has seen, of which the last is another thread's: wrong wherever the two calls differ. It predicts a jump
+// from where such jumps went before.
 #pragma once
 
 #if defined(__x86_64__) && __has_attribute(function_return)
