@@ -3,15 +3,21 @@
 The record is data. Tests, `check`, `bench`, the book's tables and the labs are all driven by it.
 """
 
+import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from kernels.case import Case, Cost, Output, few_rows
+from kernels.layouts import clone_memory, lay_out
 from kernels.machine import Machine
+
+Tensors = dict[str, torch.Tensor]
 
 LEVELS = ("native", "torchscript", "compiled", "triton", "cuda")
 """The levels in order; level 1 is the first."""
@@ -27,46 +33,6 @@ def level_number(level: int | str) -> int:
     raise ValueError(f"level: got {level!r}, expected one of {names}")
 
 
-@dataclass(frozen=True)
-class Case:
-    """One set of inputs: enough to make the same tensors again anywhere.
-
-    Args:
-        shape: of the operation's main input.
-        dtype: of the inputs, by torch's name: "float32", "float16", "bfloat16".
-        layout: of the main input and of the output's gradient; see kernels.layouts.
-        values: "realistic" (a mean and outliers), "offset" (a mean far larger than the spread), "constant"
-            (no spread), "large", "small" or "nonfinite" (one row with a NaN, one with an infinity).
-        seed: of the random numbers.
-        params: the operation's own parameters, such as eps.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str = "float32"
-    layout: str = "contiguous"
-    values: str = "realistic"
-    seed: int = 0
-    params: Mapping[str, object] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        if not isinstance(getattr(torch, self.dtype, None), torch.dtype):
-            raise ValueError(f"dtype: got {self.dtype!r}, expected torch's name of one, such as 'float32'")
-
-    def __str__(self) -> str:
-        words = ["×".join(map(str, self.shape)), self.dtype]
-        words += [word for word in (self.layout, self.values) if word not in ("contiguous", "realistic")]
-        words += [f"{name}={value}" for name, value in self.params.items()]
-        return " ".join(words)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The least an operation must do: bytes moved (each input read once, each output written once) and operations."""
-
-    bytes: int
-    flops: int
-
-
 def always_supported(case: Case, machine: Machine) -> str | None:
     return None
 
@@ -78,7 +44,8 @@ class Variant:
     Args:
         level: 1 to 5.
         name: what the rung is called within its level.
-        fn: takes the operation's inputs by name and returns its output; differentiable.
+        fn: takes the operation's inputs by name and returns its outputs in order, one alone or a tuple, or None where it
+            updates its inputs in place; differentiable where the operation is.
         idea: the one thing that this rung does differently.
         source: the files that hold its text.
         unsupported: (case, machine) → the reason why it cannot run there, or None.
@@ -86,7 +53,7 @@ class Variant:
 
     level: int
     name: str
-    fn: Callable[..., torch.Tensor]
+    fn: Callable[..., Any]
     idea: str
     source: tuple[Path, ...]
     unsupported: Callable[[Case, Machine], str | None] = always_supported
@@ -95,7 +62,7 @@ class Variant:
     def key(self) -> str:
         return f"{LEVELS[self.level - 1]}/{self.name}"
 
-    def __call__(self, *args: object, **kwargs: object) -> torch.Tensor:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.fn(*args, **kwargs)
 
 
@@ -107,21 +74,21 @@ class Peer:
     """
 
     name: str
-    load: Callable[[], Callable[..., torch.Tensor]]
+    load: Callable[[], Callable[..., Any]]
     unsupported: Callable[[Case, Machine], str | None] = always_supported
     no_backward: str | None = None
 
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the form fn(*tensors) → tensor, at every level.
+    """An operation of the form fn(*tensors) → tensors, at every level.
 
     Args:
         name: the field's own, also the folder's.
-        reference: the definition, in float64.
-        baseline: torch's own operator in the case's dtype: the yardstick of error.
+        reference: the definition, in float64. It never updates its inputs, but returns what they become.
+        baseline: torch's own operator in the case's dtype: the yardstick of error. It never updates its inputs either.
         make_inputs: (case, device) → the inputs by name.
-        gradients: names of the differentiable inputs.
+        gradients: names of the differentiable inputs; none for an operation without a gradient.
         forward: variants with the public, differentiable signature; per level the last is the default.
         backward: variants of the same signature whose forward is the default of their level and whose backward is a
             rung of its own ladder; per level the last is what the default of `forward` uses.
@@ -130,12 +97,18 @@ class Operation:
         cost: case → the least that must be moved and computed, forward.
         backward_cost: the same for the gradients alone, given the output's; None where the backward is not timed.
         cases: by kind: "edge" (where kernels break), "model" (as models use it), "bench" (what is timed).
+        outputs: what it returns, in order.
+        updates: names of the inputs that it updates in place, which are its outputs then, in order.
+        decode: (outputs by name, inputs) → the values that they stand for, by name, in float64: for codes with scales, which
+            are judged by what they decode to.
+        rounded: a second reference, exact after its inputs were quantised or pruned: the rule must hold against both.
+        few: (case, rows) → a case that asks for the same kernels with so many rows, to compile or to count them.
     """
 
     name: str
-    reference: Callable[..., torch.Tensor]
-    baseline: Callable[..., torch.Tensor]
-    make_inputs: Callable[[Case, str], dict[str, torch.Tensor]]
+    reference: Callable[..., Any]
+    baseline: Callable[..., Any]
+    make_inputs: Callable[[Case, str], dict[str, Any]]
     gradients: tuple[str, ...]
     forward: tuple[Variant, ...]
     wrong: tuple[Variant, ...]
@@ -144,6 +117,11 @@ class Operation:
     cases: Mapping[str, tuple[Case, ...]]
     backward: tuple[Variant, ...] = ()
     backward_cost: Callable[[Case], Cost] | None = None
+    outputs: tuple[Output, ...] = (Output(),)
+    updates: tuple[str, ...] = ()
+    decode: Callable[[Tensors, dict[str, Any]], Tensors] | None = None
+    rounded: Callable[..., Any] | None = None
+    few: Callable[[Case, int], Case] = few_rows
 
     def __getitem__(self, key: str) -> Variant:
         """The variant called "level/name", or the default rung of a level called by name."""
@@ -165,10 +143,77 @@ class Operation:
         number = level_number(level)
         return [variant for variant in self.forward if variant.level == number][-1]
 
-    def inputs(self, case: Case | None = None, device: str | None = None, **fields: object) -> dict[str, torch.Tensor]:
+    @functools.cached_property
+    def defaults(self) -> dict[int, Callable[..., Any]]:
+        """The functions of the default rungs, by the number of their level."""
+        return {number: self.default(number).fn for number in range(1, len(LEVELS) + 1)}
+
+    def inputs(self, case: Case | None = None, device: str | None = None, **fields: object) -> dict[str, Any]:
         """The inputs by name, on `device` (the GPU where there is one), for a case or for a case's fields."""
         case = replace(case, **fields) if case else Case(**fields)
         return self.make_inputs(case, device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def differentiable(self, inputs: Mapping[str, Any]) -> list[str]:
+        """The names of those of the inputs that have a gradient: an input may be None."""
+        return [name for name in self.gradients if isinstance(inputs[name], torch.Tensor)]
+
+    def call(self, fn: Callable[..., Any], inputs: Mapping[str, Any]) -> Tensors:
+        """The outputs of fn(**inputs) by name. Inputs that are updated in place are overwritten."""
+        returned = fn(**inputs)
+        if returned is None and self.updates:
+            returned = tuple(inputs[name] for name in self.updates)
+        values = returned if isinstance(returned, (tuple, list)) else (returned,)
+        if len(values) != len(self.outputs):
+            names = ", ".join(output.name for output in self.outputs)
+            raise ValueError(f"{self.name} returned {len(values)} outputs, expected {len(self.outputs)}: {names}")
+        return {output.name: value for output, value in zip(self.outputs, values, strict=True)}
+
+    def incoming(self, case: Case, outputs: Tensors) -> Tensors:
+        """A gradient for each differentiable output, by the output's name: normal random numbers of the case's seed, in the
+        output's dtype and, where it has the case's shape, in the case's layout."""
+        found = {}
+        for number, output in enumerate(self.outputs):
+            value, dtype = outputs[output.name], output.torch_dtype(case)
+            if not output.differentiable or not dtype.is_floating_point:
+                continue
+            random = torch.Generator(value.device).manual_seed(case.seed + 1 + number)
+            dy = torch.randn(value.shape, generator=random, device=value.device).to(dtype)
+            found[output.name] = lay_out(dy, case.layout if value.shape == case.shape else "contiguous")
+        return found
+
+    def results(
+        self,
+        fn: Callable[..., Any],
+        inputs: Mapping[str, Any],
+        gradients: Iterable[str] = (),
+        incoming: Mapping[str, torch.Tensor] | None = None,
+    ) -> Tensors:
+        """The outputs of a function by name, and the gradients: "dx" of an input "x"; None where none flows.
+
+        Args:
+            inputs: by name; those that the operation updates are overwritten.
+            gradients: names of the inputs whose gradients are wanted.
+            incoming: gradients of the outputs by name, as `incoming` gives them.
+        """
+        # detach() keeps strides; a variant must meet the layout that the case asks for.
+        passed = {name: v.detach() if isinstance(v, torch.Tensor) else v for name, v in inputs.items()}
+        leaves = {name: passed[name].requires_grad_() for name in gradients if name not in self.updates}
+        for name in gradients:
+            if name in self.updates:  # a leaf cannot be updated: it is copied into the memory that is
+                leaves[name] = clone_memory(passed[name]).requires_grad_()
+                passed[name].copy_(leaves[name])
+        outputs = self.call(fn, passed)
+        found = {name: value.detach() if isinstance(value, torch.Tensor) else value for name, value in outputs.items()}
+        if leaves:
+            through = [name for name in incoming or () if outputs[name].requires_grad]
+            taken = torch.autograd.grad(
+                [outputs[name] for name in through],
+                list(leaves.values()),
+                [incoming[name] for name in through],
+                allow_unused=True,
+            )
+            found |= {f"d{name}": gradient for name, gradient in zip(leaves, taken, strict=True)}
+        return found
 
 
 def operations() -> tuple[str, ...]:

@@ -12,17 +12,6 @@ def differing(got: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
     return (got != expected) & ~(got.isnan() & expected.isnan())
 
 
-def wrong_elements(got: torch.Tensor, expected: torch.Tensor, baseline: torch.Tensor) -> torch.Tensor:
-    """The elements that are further off than the rule of `kernels.check` lets a single one be."""
-    allowed = 4 * (baseline.double() - expected).abs().nan_to_num(0.0, 0.0, 0.0).max()
-    size = expected.double().nan_to_num(0.0, 0.0, 0.0)
-    floor = (4 if got.dtype == torch.float32 else 0.5) * torch.finfo(got.dtype).eps
-    bound = torch.maximum(allowed, floor * torch.maximum(size.abs(), size.square().mean().sqrt().clamp(min=1)))
-    error = (got.double() - expected).abs()
-    same = (got == expected.to(got.dtype)) | (got.isnan() & expected.isnan())
-    return ~same & ~(error <= bound)
-
-
 def mismatch(name: str, got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str:
     """How many elements are wrong, where, and the first of them."""
     lines = [described(name, wrong, "is", "are") + " wrong"]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from kernels import call
 from kernels.lens import Access, Trace
 
 STAGES = ("runs", "compiles", "writes", "right", "costs")
@@ -15,22 +16,16 @@ Language = Literal["cuda", "triton", "torch"]
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(call.Call):
     """One call of a submission.
 
-    args: by the names of the parameters, in their order: tensors on the CPU, and NumPy or Python scalars.
+    args: on the CPU. An output among them is filled with NaN before the call, unless it is in `updated`.
     expected: what must be in the tensors of `args` of those names (CUDA C), or what the function must return, in order
-        (Python). In float64, or exact in the dtype of the output. An output among `args` is filled with NaN before the call.
-    baseline: PyTorch's own result in the dtype of the output, by name: the yardstick of error (see `kernels.check`). By
-        default, the expected values rounded once to the dtype of the output among `args`.
-    updated: outputs among `args` that the call starts from: they are not filled with NaN.
+        (Python).
+    baseline: by default, the expected values rounded once to the dtype of the output among `args`.
     grid, block, shared_mem: the launch of a CUDA kernel.
     """
 
-    args: Mapping[str, Any]
-    expected: Mapping[str, torch.Tensor]
-    baseline: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    updated: tuple[str, ...] = ()
     grid: tuple[int, ...] = (1,)
     block: tuple[int, ...] = (1,)
     shared_mem: int = 0

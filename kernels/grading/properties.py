@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-from kernels import check
-from kernels.grading.differences import described, differing, mismatch, wrong_elements
+from kernels.grading.differences import described, differing, mismatch
 from kernels.grading.exercise import Property, Trial
+from kernels.tolerance import compare, wrong_elements
 
 
 def stays_inside(hint: str = "") -> Property:
@@ -73,7 +73,7 @@ def leaves(name: str = "what it is given stays as it was") -> Property:
 
 
 def right(*cases: str, name: str, exact: bool = False, hint: str = "") -> Property:
-    """The outputs are as expected: by the rule of `kernels.check`, or to the bit if `exact`. cases: by default, all.
+    """The outputs are as expected: by the rule of `kernels.tolerance`, or to the bit if `exact`. cases: by default, all.
 
     And the other arguments are as they were.
     """
@@ -98,7 +98,7 @@ def _wrong(trial: Trial, output: str, exact: bool) -> str | None:
         wrong = differing(got, expected)
         return mismatch(output, got, expected, wrong) if wrong.any() else None
     baseline = call.baseline.get(output, expected.to(dtype))
-    _, failure = check.compare(got, expected, baseline, dtype)
+    _, failure = compare(got, expected, baseline, dtype)
     if failure is None:
         return None
     wrong = wrong_elements(got, expected, baseline)

@@ -20,7 +20,6 @@ import torch
 
 import kernels
 from kernels import lens
-from kernels.check import output_gradient
 from kernels.cuda.kernel import watched
 from kernels.operation import Case, Operation, Variant
 
@@ -57,13 +56,14 @@ class Run:
 
     def _each(self, look: Callable[..., Any]) -> list:
         inputs = self.op.inputs(self.case, "cpu")
-        leaves = [inputs[name].requires_grad_() for name in self.op.gradients if inputs[name] is not None]
+        leaves = [inputs[name].requires_grad_() for name in self.op.differentiable(inputs)]
         found: list = []
         with watched(lambda *launch: found.append(look(*launch))):
-            y = self.variant(**inputs)
+            outputs = self.op.call(self.variant.fn, inputs)
             if self.variant not in self.op.forward:
                 found.clear()
-                torch.autograd.grad(y, leaves, output_gradient(self.case, y))
+                incoming = self.op.incoming(self.case, outputs)
+                torch.autograd.grad([outputs[name] for name in incoming], leaves, list(incoming.values()))
         return found
 
 

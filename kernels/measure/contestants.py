@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch._functorch import config as functorch_config
 
-from kernels.check import output_gradient
+from kernels.layouts import clone_memory
 from kernels.machine import Machine
 from kernels.measure.timing import host_us
 from kernels.operation import Case, Cost, Operation, Variant
@@ -65,39 +65,45 @@ def contestants(
 
 
 def make_data(op: Operation, case: Case, direction: str, cost: Cost, device: str) -> dict:
-    """What a round is given: the inputs, a gradient of the output for the backward, and what the copy copies."""
+    """What a round is given: the inputs, gradients of the outputs for the backward, and what the copy copies."""
     data: dict = {"case": case, "inputs": op.inputs(case, device)}
     if direction == "backward":
         with torch.no_grad():
-            data["dy"] = output_gradient(case, op.baseline(**data["inputs"]))
+            data["incoming"] = op.incoming(case, op.results(op.baseline, data["inputs"]))
     data["source"] = torch.randint(-128, 128, (cost.bytes // 2,), dtype=torch.int8, device=device)
     data["target"] = torch.empty_like(data["source"])
     return data
 
 
-def differentiable(op: Operation, inputs: dict) -> list[str]:
-    """The names of the inputs that have a gradient."""
-    return [name for name in op.gradients if isinstance(inputs[name], torch.Tensor)]
-
-
 def prepared(op: Operation, contestant: Contestant, direction: str, data: dict) -> dict:
-    """What the timed call takes: for the backward, the contestant's own output and its graph."""
-    if direction == "forward" or contestant.fn is None:
+    """What the timed call takes: for the backward, the contestant's own outputs and their graph. What is updated in place is
+    the contestant's own copy, updated again by each call."""
+    if contestant.fn is None:
         return data
-    names = differentiable(op, data["inputs"])
-    leaves = {name: data["inputs"][name].detach().requires_grad_() for name in names}
+    inputs = data["inputs"] | {name: clone_memory(data["inputs"][name]) for name in op.updates}
+    if direction == "forward":
+        return {"inputs": inputs}
+    leaves = {name: data["inputs"][name].detach().requires_grad_() for name in op.differentiable(inputs)}
     with torch.enable_grad():
-        y = contestant.fn(**(data["inputs"] | leaves))
-    return {"y": y, "leaves": list(leaves.values()), "dy": data["dy"]}
+        passed = leaves | {name: leaf.clone() for name, leaf in leaves.items() if name in op.updates}
+        outputs = op.call(contestant.fn, inputs | passed)
+    through = [name for name in data["incoming"] if outputs[name].requires_grad]
+    return {
+        "outputs": [outputs[name] for name in through],
+        "leaves": list(leaves.values()),
+        "incoming": [data["incoming"][name] for name in through],
+    }
 
 
 def timed_call(contestant: Contestant, direction: str) -> Callable[[dict], object]:
-    """The call that is timed: it takes what `prepared` made and returns the output, or a gradient for each input."""
+    """The call that is timed: it takes what `prepared` made and returns the outputs, or a gradient for each input."""
     if contestant.fn is None:
         return lambda data: data["target"].copy_(data["source"])
     if direction == "forward":
         return lambda data: contestant.fn(**data["inputs"])
-    return lambda data: torch.autograd.grad(data["y"], data["leaves"], data["dy"], retain_graph=True, allow_unused=True)
+    return lambda data: torch.autograd.grad(
+        data["outputs"], data["leaves"], data["incoming"], retain_graph=True, allow_unused=True
+    )
 
 
 def setting(direction: str) -> contextlib.ExitStack:

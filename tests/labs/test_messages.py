@@ -6,11 +6,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from kernels.grading import counters, cuda, judge, lookalikes, submissions
-from kernels.grading.differences import described, mismatch, wrong_elements
+from kernels.grading.differences import described, mismatch
 from kernels.grading.exercise import Call, Property, Trial
 from kernels.grading.labs import exercise
 from kernels.grading.manners import unmannerly
 from kernels.grading.report import Report
+from kernels.tolerance import wrong_elements
 
 HEAD = """__global__ void permuted_copy(float* y, const float* x, int B, int S, int H, int D)
 {
