@@ -15,7 +15,7 @@ import torch
 
 from kernels.case import Case, Cost, Output, few_rows
 from kernels.layouts import clone_memory, lay_out
-from kernels.machine import Machine
+from kernels.unsupported import Reason, never
 
 Tensors = dict[str, torch.Tensor]
 
@@ -31,10 +31,6 @@ def level_number(level: int | str) -> int:
         return level
     names = ", ".join(f"{number} {name!r}" for number, name in enumerate(LEVELS, 1))
     raise ValueError(f"level: got {level!r}, expected one of {names}")
-
-
-def always_supported(case: Case, machine: Machine) -> str | None:
-    return None
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class Variant:
     fn: Callable[..., Any]
     idea: str
     source: tuple[Path, ...]
-    unsupported: Callable[[Case, Machine], str | None] = always_supported
+    unsupported: Reason = never
 
     @property
     def key(self) -> str:
@@ -75,7 +71,7 @@ class Peer:
 
     name: str
     load: Callable[[], Callable[..., Any]]
-    unsupported: Callable[[Case, Machine], str | None] = always_supported
+    unsupported: Reason = never
     no_backward: str | None = None
 
 

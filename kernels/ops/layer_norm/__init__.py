@@ -7,20 +7,17 @@
 for the rows i of an M×N matrix, to which any x of shape (..., N) is flattened.
 """
 
-import functools
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 
+from kernels import levels
 from kernels.machine import Machine
-from kernels.operation import Case, Cost, Operation, Peer, Variant, level_number
+from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.layer_norm import cuda, cuda_backward, native, triton_backward, triton_forward, wrong, wrong_backward
 from kernels.ops.layer_norm.arguments import validate
 from kernels.ops.layer_norm.cases import CASES, make_inputs
 from kernels.ops.layer_norm.registration import join
-
-HERE = Path(__file__).parent
+from kernels.unsupported import needs_gpu
 
 
 def layer_norm(
@@ -48,16 +45,10 @@ def layer_norm(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    if level is None:
-        level = "triton" if isinstance(x, torch.Tensor) and x.is_cuda else "native"
-    number = level_number(level)
+    number = levels.chosen(level, x)
     if number < 4:  # the registered functions of levels 4 and 5 check for themselves
         validate(x, weight, bias, eps)
-    elif torch.autograd.forward_ad._current_level >= 0:
-        raise NotImplementedError(
-            f"level: {level!r} has gradients by reverse mode only; forward mode has levels 1 and 2"
-        )
-    return DEFAULTS[number](x, weight, bias, eps)
+    return OPERATION.defaults[number](x, weight, bias, eps)
 
 
 def reference(x, weight=None, bias=None, eps=1e-5):
@@ -70,20 +61,6 @@ def reference(x, weight=None, bias=None, eps=1e-5):
 
 def torch_layer_norm(x, weight=None, bias=None, eps=1e-5):
     return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
-
-
-@functools.cache
-def torchscript():
-    return torch.jit.script(native.layer_norm)
-
-
-@functools.cache
-def compiled():
-    return torch.compile(native.layer_norm)  # imports the compiler: not before it is asked for
-
-
-def inductor(*args, **kwargs):
-    return (native.layer_norm if torch.compiler.is_compiling() else compiled())(*args, **kwargs)
 
 
 def liger():
@@ -140,14 +117,6 @@ def backward_cost(case: Case) -> Cost:
     return Cost(bytes=(3 * elements + 3 * case.shape[-1]) * itemsize, flops=16 * elements)
 
 
-def needs_compiler(case: Case, machine: Machine) -> str | None:
-    return None if machine.compiler else "no C++ compiler: g++ or clang++ is needed"
-
-
-def needs_gpu(case: Case, machine: Machine) -> str | None:
-    return "runs on a GPU only" if machine.device == "cpu" else None
-
-
 TRITON_FORWARD, TRITON_BACKWARD = join("layer_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
 CUDA_FORWARD, CUDA_BACKWARD = join("layer_norm_cuda", cuda.FORWARD, cuda_backward.BACKWARD)
 
@@ -158,22 +127,7 @@ OPERATION = Operation(
     make_inputs=make_inputs,
     gradients=("x", "weight", "bias"),
     forward=(
-        Variant(1, "eager", native.layer_norm, "one PyTorch operator after the other", (HERE / "native.py",)),
-        Variant(
-            2,
-            "scripted",
-            lambda *args, **kwargs: torchscript()(*args, **kwargs),
-            "the same text, compiled by torch.jit.script",
-            (HERE / "native.py",),
-        ),
-        Variant(
-            3,
-            "inductor",
-            inductor,
-            "the same text, fused by torch.compile",
-            (HERE / "native.py",),
-            unsupported=needs_compiler,
-        ),
+        *levels.from_native(native.layer_norm, native.__file__),
         *TRITON_FORWARD,
         *CUDA_FORWARD,
     ),
@@ -189,5 +143,3 @@ OPERATION = Operation(
     backward_cost=backward_cost,
     cases=CASES,
 )
-
-DEFAULTS = {number: OPERATION.default(number).fn for number in range(1, 6)}

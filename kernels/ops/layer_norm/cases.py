@@ -5,6 +5,7 @@ import math
 import torch
 
 from kernels.layouts import lay_out
+from kernels.machine import Machine
 from kernels.operation import Case
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -83,7 +84,7 @@ def make_inputs(case: Case, device: str) -> dict[str, torch.Tensor]:
     return inputs | dict(case.params)
 
 
-def too_many_atomics(case: Case) -> str | None:
+def too_many_atomics(case: Case, machine: Machine) -> str | None:
     """Why sums over the rows by atomic additions are not accurate enough on a case, if they are not."""
     if case.dtype == "float32" and math.prod(case.shape[:-1]) > MOST_ATOMICS:
         return f"in float32, more than {MOST_ATOMICS} atomic additions in an order left to chance round too much"

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda import Kernel, RawModule
 from kernels.operation import Variant
-from kernels.ops.layer_norm.arguments import as_columns, as_rows
 from kernels.ops.layer_norm.cuda_instances import (
     TYPES,
     VECTOR_BYTES,
@@ -25,10 +25,9 @@ from kernels.ops.layer_norm.cuda_instances import (
     kernel,
     scalar_threads,
     threads_of_row,
-    unsupported,
     vectors_of_thread,
 )
-from kernels.ops.layer_norm.registration import empty_contiguous
+from kernels.unsupported import needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
 NAMES = {dtype: f"block<{name}>" for dtype, name in TYPES.items()}
@@ -111,15 +110,15 @@ HERE = SOURCE.parent
 SCALAR = (SOURCE, Path(__file__))
 VECTOR = (HERE / "layer_norm_vector.cu", HERE / "vectors.cuh", Path(__file__))
 FORWARD = (
-    Variant(5, "block", block, "one block a row, sums by a tree in shared memory", SCALAR, unsupported),
-    Variant(5, "warp", warp, "sums by shuffles within warps, shared memory only between them", SCALAR, unsupported),
-    Variant(5, "vector", vector, "16-byte loads, the row kept in registers", VECTOR, unsupported),
+    Variant(5, "block", block, "one block a row, sums by a tree in shared memory", SCALAR, needs_compiler),
+    Variant(5, "warp", warp, "sums by shuffles within warps, shared memory only between them", SCALAR, needs_compiler),
+    Variant(5, "vector", vector, "16-byte loads, the row kept in registers", VECTOR, needs_compiler),
     Variant(
         5,
         "reread",
         reread,
         "wide rows: the row kept in the cache and read again, several blocks a multiprocessor",
         VECTOR,
-        unsupported,
+        needs_compiler,
     ),
 )

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import Machine, multiprocessors
 from kernels.operation import Case, Variant
-from kernels.ops.layer_norm.arguments import as_columns, as_rows
 from kernels.ops.layer_norm.cases import too_many_atomics
 from kernels.ops.layer_norm.cuda_instances import (
     SHARED_BYTES,
@@ -27,10 +27,10 @@ from kernels.ops.layer_norm.cuda_instances import (
     power_of_2_from,
     scalar_threads,
     threads_of_row,
-    unsupported,
     vectors_of_thread,
 )
-from kernels.ops.layer_norm.registration import Gradients, empty_contiguous
+from kernels.ops.layer_norm.registration import Gradients
+from kernels.unsupported import first_of, needs_compiler
 
 WIDEST_OF_BLOCK, WIDEST_OF_CLUSTER = 8_192, 32_768  # columns
 REGISTERS = {2: 168, 4: 255}  # of a thread, by itemsize; a multiprocessor has 65,536
@@ -161,24 +161,29 @@ def has_clusters(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
 
 
-def atomics_unsupported(case: Case, machine: Machine) -> str | None:
-    return too_many_atomics(case) or unsupported(case, machine)
-
-
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
     if machine.device == "cpu" and WIDEST_OF_BLOCK < case.shape[-1] <= WIDEST_OF_CLUSTER:
         return f"more than {WIDEST_OF_BLOCK:,} columns are shared by a cluster of blocks, which runs on a GPU only"
-    return unsupported(case, machine)
+    return needs_compiler(case, machine)
 
 
 HERE = Path(__file__).parent
 SCALAR = (HERE / "layer_norm_backward.cu", Path(__file__))
 VECTOR = (HERE / "layer_norm_backward_vector.cu", HERE / "vectors.cuh", Path(__file__))
 BACKWARD = (
-    Variant(5, "atomics", atomics, "dweight and dbias by an atomic addition an element", SCALAR, atomics_unsupported),
     Variant(
-        5, "partials", partials, "dweight and dbias by kernels in which a thread owns a column", SCALAR, unsupported
+        5,
+        "atomics",
+        atomics,
+        "dweight and dbias by an atomic addition an element",
+        SCALAR,
+        first_of(too_many_atomics, needs_compiler),
     ),
-    Variant(5, "queue", queue, "16-byte loads, all sums in registers, the next rows on their way", VECTOR, unsupported),
+    Variant(
+        5, "partials", partials, "dweight and dbias by kernels in which a thread owns a column", SCALAR, needs_compiler
+    ),
+    Variant(
+        5, "queue", queue, "16-byte loads, all sums in registers, the next rows on their way", VECTOR, needs_compiler
+    ),
     Variant(5, "cluster", cluster, "wide rows: shared by the blocks of a cluster", VECTOR, cluster_unsupported),
 )

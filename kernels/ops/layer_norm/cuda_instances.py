@@ -6,8 +6,6 @@ from pathlib import Path
 import torch
 
 from kernels.cuda import Kernel, RawModule
-from kernels.machine import Machine
-from kernels.operation import Case
 
 HERE = Path(__file__).parent
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16"}
@@ -31,12 +29,6 @@ def kernel(
     if shared_bytes:
         found.max_dynamic_shared_size_bytes = shared_bytes
     return found
-
-
-def unsupported(case: Case, machine: Machine) -> str | None:
-    if machine.device == "cpu" and machine.compiler is None:
-        return "no C++ compiler: g++ or clang++ is needed"
-    return None
 
 
 def in_vectors(N: int, *tensors: torch.Tensor | None) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import torch
 
+from kernels.arguments import empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.layer_norm import native
 from kernels.ops.layer_norm.arguments import validate_for_kernel, validate_gradient
@@ -154,12 +155,6 @@ def define(name: str, schema: str, kernel: Callable, shape_rule: Callable) -> Ca
     torch.library.impl(qualified, ("cpu", "cuda"), kernel)
     torch.library.register_fake(qualified, shape_rule)
     return getattr(torch.ops.kernels, name).default
-
-
-def empty_contiguous(x: torch.Tensor) -> torch.Tensor:
-    """A contiguous, uninitialised tensor of x's shape, dtype and device."""
-    # Naming the format costs a fifth more, and is needed only where x has another.
-    return torch.empty_like(x) if x.is_contiguous() else torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
 def needs_gradient(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None) -> bool:

@@ -21,15 +21,15 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.machine import Machine, multiprocessors
-from kernels.operation import Case, Variant
-from kernels.ops.layer_norm.arguments import as_columns, as_rows
+from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.machine import multiprocessors
+from kernels.operation import Variant
 from kernels.ops.layer_norm.cases import too_many_atomics
-from kernels.ops.layer_norm.registration import Gradients, empty_contiguous
+from kernels.ops.layer_norm.registration import Gradients
 from kernels.ops.layer_norm.triton_backward_wide import wide
 from kernels.ops.layer_norm.triton_column_sums import Partials, store_partials
-from kernels.ops.layer_norm.triton_forward import unsupported
 from kernels.triton_launch import launch
+from kernels.unsupported import first_of, needs_interpreter
 
 # x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at
 # multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.
@@ -178,17 +178,23 @@ def prefetch_parameters(N: int) -> dict[str, int]:
     return {"ROWS": rows, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 8 // warps}
 
 
-def atomics_unsupported(case: Case, machine: Machine) -> str | None:
-    return too_many_atomics(case) or unsupported(case, machine)
-
-
 SOURCE = (Path(__file__), *(Path(__file__).with_name(f"triton_{name}.py") for name in ("backward_wide", "column_sums")))
 BACKWARD = (
     Variant(
-        4, "atomics", atomics, "one program a row; sums of columns by atomic additions", SOURCE, atomics_unsupported
+        4,
+        "atomics",
+        atomics,
+        "one program a row; sums of columns by atomic additions",
+        SOURCE,
+        first_of(too_many_atomics, needs_interpreter),
     ),
     Variant(
-        4, "partials", partials, "each program adds up its rows alone; a second kernel joins them", SOURCE, unsupported
+        4,
+        "partials",
+        partials,
+        "each program adds up its rows alone; a second kernel joins them",
+        SOURCE,
+        needs_interpreter,
     ),
-    Variant(4, "prefetch", prefetch, "the next rows on their way while these are computed", SOURCE, unsupported),
+    Variant(4, "prefetch", prefetch, "the next rows on their way while these are computed", SOURCE, needs_interpreter),
 )

@@ -8,9 +8,9 @@ import torch
 import triton
 import triton.language as tl
 
+from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
-from kernels.ops.layer_norm.arguments import as_columns, as_rows
-from kernels.ops.layer_norm.registration import Gradients, empty_contiguous
+from kernels.ops.layer_norm.registration import Gradients
 from kernels.ops.layer_norm.triton_column_sums import Partials, store_partials
 from kernels.triton_launch import launch
 

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.ops.layer_norm.registration import empty_contiguous
+from kernels.arguments import empty_contiguous
 from kernels.triton_launch import launch
 
 

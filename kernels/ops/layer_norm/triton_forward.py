@@ -17,11 +17,10 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.machine import Machine
-from kernels.operation import Case, Variant
-from kernels.ops.layer_norm.arguments import as_columns, as_rows
-from kernels.ops.layer_norm.registration import empty_contiguous
+from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.operation import Variant
 from kernels.triton_launch import launch
+from kernels.unsupported import needs_interpreter
 
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
 WIDEST_IN_REGISTERS = 32_768
@@ -101,12 +100,6 @@ def passes_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N: tl.constexp
         tl.store(y_ptr + columns, y, mask=inside, cache_modifier=".cs")
 
 
-def unsupported(case: Case, machine: Machine) -> str | None:
-    if machine.device == "cpu" and not machine.interpreting:
-        return "on CPU tensors Triton runs only in its interpreter (TRITON_INTERPRET=1), and here it is the compiler"
-    return None
-
-
 def by_row(x, weight, bias, y, eps) -> None:
     M, N = x.shape
     block = triton.next_power_of_2(N)
@@ -154,7 +147,7 @@ def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
 
 SOURCE = (Path(__file__),)
 FORWARD = (
-    Variant(4, "row", row, "one program a row, the row kept in registers", SOURCE, unsupported),
-    Variant(4, "rows", rows, "narrow rows several at a time", SOURCE, unsupported),
-    Variant(4, "passes", passes, "wide rows read again from cache, not kept", SOURCE, unsupported),
+    Variant(4, "row", row, "one program a row, the row kept in registers", SOURCE, needs_interpreter),
+    Variant(4, "rows", rows, "narrow rows several at a time", SOURCE, needs_interpreter),
+    Variant(4, "passes", passes, "wide rows read again from cache, not kept", SOURCE, needs_interpreter),
 )

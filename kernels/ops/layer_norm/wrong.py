@@ -14,9 +14,10 @@ import triton.language as tl
 
 from kernels.cuda import RawModule
 from kernels.operation import Variant
-from kernels.ops.layer_norm import cuda, triton_forward
+from kernels.ops.layer_norm import cuda
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
 from kernels.triton_launch import launch
+from kernels.unsupported import needs_compiler, needs_interpreter
 
 VARIANTS: tuple[Variant, ...] = ()
 
@@ -119,7 +120,7 @@ def masked_lanes(x, weight, bias, eps):
 
 
 def edited(old: str, new: str) -> Callable:
-    """layer_norm.cu with one piece of its text replaced."""
+    """layer_norm.cu with one piece of its source replaced."""
 
     @functools.cache
     def kernels() -> dict:
@@ -153,13 +154,13 @@ add(
     "masked-lanes",
     "adds the squares of the masked lanes, which hold -mean",
     right_gradient(masked_lanes),
-    unsupported=triton_forward.unsupported,
+    unsupported=needs_interpreter,
 )
 
 
 def needs_order(case, machine):
     """A race may go well on a GPU for years; on a CPU the check chooses the order of threads."""
-    return "its race need not show on a GPU" if machine.device == "cuda" else cuda.unsupported(case, machine)
+    return "its race need not show on a GPU" if machine.device == "cuda" else needs_compiler(case, machine)
 
 
 for _name, _idea, _old, _new in (
@@ -173,7 +174,7 @@ for _name, _idea, _old, _new in (
     ),
     ("shifted-weight", "reads the weight of the next column", "weight[j]", "weight[(j + 1) % N]"),
 ):
-    add(5, _name, _idea, edited(_old, _new), unsupported=cuda.unsupported)
+    add(5, _name, _idea, edited(_old, _new), unsupported=needs_compiler)
 add(
     5,
     "race",

@@ -9,13 +9,15 @@ import torch
 import triton
 import triton.language as tl
 
+from kernels.arguments import empty_contiguous
 from kernels.cuda import Kernel, RawModule
 from kernels.operation import Variant
-from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, triton_backward, triton_forward
+from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, triton_backward
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
-from kernels.ops.layer_norm.registration import differentiable, empty_contiguous
+from kernels.ops.layer_norm.registration import differentiable
 from kernels.ops.layer_norm.triton_column_sums import Partials
 from kernels.triton_launch import launch
+from kernels.unsupported import needs_compiler, needs_interpreter
 
 
 def wrong_gradient(backward: Callable) -> Callable:
@@ -73,7 +75,7 @@ def masked_lanes(dy, x, weight, bias, eps):
 
 
 def edited_backward(old: str, new: str) -> Callable:
-    """The CUDA rung `atomics` with one piece of its text replaced."""
+    """The CUDA rung `atomics` with one piece of its source replaced."""
 
     @functools.cache
     def kernel(file: str, name: str, dtype: torch.dtype) -> Kernel:
@@ -100,7 +102,7 @@ for _level, _name, _idea, _backward in (
     (4, "gradient-lost-partial", "the second kernel forgets the last program", lost_partial),
     (4, "gradient-masked-lanes", "lanes beyond the row enter its sums", masked_lanes),
 ):
-    _unsupported = {"unsupported": triton_forward.unsupported} if _level == 4 else {}
+    _unsupported = {"unsupported": needs_interpreter} if _level == 4 else {}
     VARIANTS += (Variant(_level, _name, wrong_gradient(_backward), _idea, (Path(__file__),), **_unsupported),)
 for _name, _idea, _old, _new in (
     (
@@ -116,4 +118,4 @@ for _name, _idea, _old, _new in (
         "(float)dy[j] * (float)x[j])",
     ),
 ):
-    VARIANTS += (Variant(5, _name, edited_backward(_old, _new), _idea, (Path(__file__),), cuda.unsupported),)
+    VARIANTS += (Variant(5, _name, edited_backward(_old, _new), _idea, (Path(__file__),), needs_compiler),)

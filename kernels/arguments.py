@@ -1,0 +1,82 @@
+"""Rules that the arguments of operations have in common: what is accepted, and in which memory kernels read it.
+
+Each rule raises a TypeError or ValueError that names the argument, what came and what was expected, before any launch.
+"""
+
+import numbers
+from collections.abc import Sequence
+
+import torch
+
+KERNEL_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+"""What the kernels of levels 4 and 5 are written for."""
+FLOATING_DTYPES = (torch.float64, *KERNEL_DTYPES)
+
+
+def floating(name: str, value: object, shape: str = "(..., N)") -> None:
+    """A strided tensor of a floating dtype with at least one dimension; `shape` says what it should look like."""
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name}: got {type(value).__name__}, expected a torch.Tensor")
+    if value.dtype not in FLOATING_DTYPES:
+        raise TypeError(
+            f"{name}: got dtype {value.dtype}, expected float32, float16 or bfloat16; convert with {name}.float()"
+        )
+    if value.layout != torch.strided:
+        raise TypeError(f"{name}: got layout {value.layout}, expected torch.strided; convert with {name}.to_dense()")
+    if value.dim() == 0:
+        raise ValueError(f"{name}: got a tensor without dimensions, expected shape {shape}")
+
+
+def for_kernels(name: str, value: torch.Tensor) -> None:
+    """A dtype that the kernels of levels 4 and 5 take."""
+    if value.dtype not in KERNEL_DTYPES:
+        raise TypeError(f"{name}: got dtype {value.dtype}, expected float32, float16 or bfloat16 at levels 4 and 5")
+
+
+def like(
+    name: str, value: object, shape: Sequence[int], other: str, of: torch.Tensor, why: str = "", optional: bool = False
+) -> None:
+    """A tensor of that shape, with the dtype and device of the argument `of`, which is called `other`.
+
+    why: where the shape comes from, such as "the last dimension of x". optional: None is accepted too.
+    """
+    if optional and value is None:
+        return
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name}: got {type(value).__name__}, expected a torch.Tensor{' or None' if optional else ''}")
+    if value.shape != torch.Size(shape):
+        raise ValueError(
+            f"{name}: got shape {tuple(value.shape)}, expected {tuple(shape)}{', ' + why if why else f' like {other}'}"
+        )
+    if value.dtype != of.dtype:
+        raise TypeError(f"{name}: got dtype {value.dtype}, expected {of.dtype} like {other}")
+    if value.device != of.device:
+        raise ValueError(f"{name}: is on {value.device}, expected {of.device} like {other}")
+
+
+def number(name: str, value: object, least: float = 0) -> None:
+    """A real number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= least:
+        raise ValueError(f"{name}: got {value!r}, expected a number of at least {least:g}")
+
+
+def fits(value: object, dtype: torch.dtype, shape: torch.Size, device: torch.device) -> bool:
+    """Whether `like` has nothing against it, asked at a fraction of the cost: messages are for those who need one."""
+    return isinstance(value, torch.Tensor) and value.dtype is dtype and value.shape == shape and value.device == device
+
+
+def as_rows(x: torch.Tensor) -> torch.Tensor:
+    """x as M×N with neighbouring columns; a view where the layout allows it, else a copy."""
+    rows = x.reshape(-1, x.shape[-1])
+    return rows if rows.stride(1) == 1 or rows.shape[1] == 1 else rows.contiguous()
+
+
+def as_columns(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """A vector with neighbouring elements; a copy only where they are not."""
+    return tensor if tensor is None else tensor.contiguous()
+
+
+def empty_contiguous(x: torch.Tensor) -> torch.Tensor:
+    """A contiguous, uninitialised tensor of x's shape, dtype and device."""
+    # Naming the format costs a fifth more, and is needed only where x has another.
+    return torch.empty_like(x) if x.is_contiguous() else torch.empty_like(x, memory_format=torch.contiguous_format)

@@ -1,0 +1,52 @@
+"""What operations share of their levels: the three that come from one source, and which function a call means."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernels.operation import Variant, level_number
+from kernels.unsupported import needs_compiler
+
+
+def from_native(native: Callable[..., Any], path: str) -> tuple[Variant, ...]:
+    """Levels 1 to 3 of one readable function in PyTorch operators, which stands in the file `path`."""
+
+    @functools.cache
+    def scripted() -> Callable[..., Any]:
+        return torch.jit.script(native)
+
+    @functools.cache
+    def compiled() -> Callable[..., Any]:
+        return torch.compile(native)  # imports the compiler: not before it is asked for
+
+    def inductor(*args: object, **kwargs: object) -> Any:
+        return (native if torch.compiler.is_compiling() else compiled())(*args, **kwargs)
+
+    source = (Path(path),)
+    return (
+        Variant(1, "eager", native, "one PyTorch operator after the other", source),
+        Variant(
+            2, "scripted", lambda *a, **k: scripted()(*a, **k), "the same source, compiled by torch.jit.script", source
+        ),
+        Variant(3, "inductor", inductor, "the same source, fused by torch.compile", source, needs_compiler),
+    )
+
+
+def chosen(level: int | str | None, x: object) -> int:
+    """The number of the level that a call asks for: by default 1 on a CPU and 4 on a GPU, by where x is.
+
+    Raises:
+        ValueError: there is no such level.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+    """
+    if level is None:
+        level = 4 if isinstance(x, torch.Tensor) and x.is_cuda else 1
+    number = level_number(level)
+    if number >= 4 and torch.autograd.forward_ad._current_level >= 0:
+        raise NotImplementedError(
+            f"level: {level!r} has gradients by reverse mode only; forward mode has levels 1 and 2"
+        )
+    return number

@@ -1,0 +1,36 @@
+"""Why a variant or a peer cannot run on a case on a machine: reasons that many of them share."""
+
+from collections.abc import Callable
+
+from kernels.case import Case
+from kernels.machine import Machine
+
+Reason = Callable[[Case, Machine], str | None]
+"""(case, machine) → a sentence, or None where it can run."""
+
+
+def never(case: Case, machine: Machine) -> str | None:
+    """Nothing stands in its way."""
+    return None
+
+
+def needs_gpu(case: Case, machine: Machine) -> str | None:
+    return "runs on a GPU only" if machine.device == "cpu" else None
+
+
+def needs_compiler(case: Case, machine: Machine) -> str | None:
+    """For what g++ or clang++ compiles on a CPU: CUDA C, and what Inductor makes."""
+    if machine.device == "cpu" and machine.compiler is None:
+        return "no C++ compiler: g++ or clang++ is needed"
+    return None
+
+
+def needs_interpreter(case: Case, machine: Machine) -> str | None:
+    if machine.device == "cpu" and not machine.interpreting:
+        return "on CPU tensors Triton runs only in its interpreter (TRITON_INTERPRET=1), and here it is the compiler"
+    return None
+
+
+def first_of(*reasons: Reason) -> Reason:
+    """The first reason that stands in the way."""
+    return lambda case, machine: next(filter(None, (reason(case, machine) for reason in reasons)), None)
