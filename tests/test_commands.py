@@ -40,7 +40,11 @@ def test_list_names_every_variant(run):
 
 @pytest.mark.parametrize(
     ("variant", "text"),
-    [("cuda/block", "__global__ void block"), ("triton", "def row_kernel"), ("native", "keepdim")],
+    [
+        ("cuda/block", "__global__ void layer_norm_block"),
+        ("triton", "def layer_norm_row_kernel"),
+        ("native", "keepdim"),
+    ],
 )
 def test_show_prints_the_real_source(run, variant, text):
     done = run("show", "layer_norm", variant)

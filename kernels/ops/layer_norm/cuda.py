@@ -30,7 +30,7 @@ from kernels.ops.layer_norm.cuda_instances import (
 from kernels.unsupported import needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
-NAMES = {dtype: f"block<{name}>" for dtype, name in TYPES.items()}
+NAMES = {dtype: f"layer_norm_block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
 WIDEST_IN_REGISTERS = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
@@ -60,7 +60,7 @@ def block(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | Non
 
 
 def warp(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    return launch({x.dtype: kernel("layer_norm.cu", "warp", x.dtype)}, x, weight, bias, eps)
+    return launch({x.dtype: kernel("layer_norm.cu", "layer_norm_warp", x.dtype)}, x, weight, bias, eps)
 
 
 def vector_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
@@ -81,7 +81,7 @@ def vector(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return warp(x, weight, bias, eps)
     parameters = _, threads, rows_of_block, _ = vector_parameters(N, x.itemsize)
     arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
-    launched = kernel("layer_norm_vector.cu", "vector", x.dtype, *parameters)
+    launched = kernel("layer_norm_vector.cu", "layer_norm_vector", x.dtype, *parameters)
     launched((-(-M // rows_of_block),), (threads, rows_of_block), arguments)
     return y
 
@@ -101,7 +101,7 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return vector(x, weight, bias, eps)
     y = empty_contiguous(x)
     parameters = _, threads, _, _ = reread_parameters(N, x.itemsize)
-    launched = kernel("layer_norm_vector.cu", "reread", x.dtype, *parameters)
+    launched = kernel("layer_norm_vector.cu", "layer_norm_reread", x.dtype, *parameters)
     launched((rows.shape[0],), (threads,), (rows, weight, bias, y, rows.stride(0), N, np.float32(eps)))
     return y
 

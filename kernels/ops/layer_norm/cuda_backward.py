@@ -58,7 +58,7 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
         dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
         M, N = rows.shape
         arguments = (dy_rows, rows, columns, dx, *sums, dy_rows.stride(0), rows.stride(0), N, np.float32(eps))
-        kernel("layer_norm_backward.cu", "atomics", x.dtype)((M,), (scalar_threads(N),), arguments)
+        kernel("layer_norm_backward.cu", "layer_norm_backward_atomics", x.dtype)((M,), (scalar_threads(N),), arguments)
     return dx, *(None if of is None else of.to(x.dtype) for of in sums)
 
 
@@ -86,11 +86,11 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
     strides = dy_rows.stride(0), rows.stride(0)
     statistics = torch.empty((M, 2), dtype=torch.float32, device=x.device)
     arguments = (dy_rows, rows, columns, dx, statistics, *strides, N, np.float32(eps))
-    kernel("layer_norm_backward.cu", "rows", x.dtype)((M,), (scalar_threads(N),), arguments)
+    kernel("layer_norm_backward.cu", "layer_norm_backward_rows", x.dtype)((M,), (scalar_threads(N),), arguments)
     G = column_blocks(M, N, multiprocessors(x.device))
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     arguments = (dy_rows, rows, statistics, partial, *strides, M, N)
-    kernel("layer_norm_backward.cu", "columns", x.dtype)((-(-N // 32), G), (32, 8), arguments)
+    kernel("layer_norm_backward.cu", "layer_norm_backward_columns", x.dtype)((-(-N // 32), G), (32, 8), arguments)
     add_up(partial, dweight, dbias, x.dtype)
     return dx, dweight, dbias
 
@@ -122,7 +122,12 @@ def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     shared_bytes = 2 * stages * vectors * threads * rows * VECTOR_BYTES
     launched = kernel(
-        "layer_norm_backward_vector.cu", "vector", x.dtype, *parameters, cluster=cluster, shared_bytes=shared_bytes
+        "layer_norm_backward_vector.cu",
+        "layer_norm_backward_vector",
+        x.dtype,
+        *parameters,
+        cluster=cluster,
+        shared_bytes=shared_bytes,
     )
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))
     launched((G * cluster,), (threads, rows), arguments, shared_mem=shared_bytes)

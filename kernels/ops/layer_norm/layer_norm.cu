@@ -29,7 +29,8 @@ __device__ float block_sum(float value)
 
 // A power of two of threads.
 template <typename T>
-__global__ void block(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N, float eps)
+__global__ void layer_norm_block(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N,
+                                 float eps)
 {
     x += blockIdx.x * row_stride;
     y += (long long)blockIdx.x * N;
@@ -76,7 +77,8 @@ __device__ float row_sum(float value, float* of_warp)
 
 // A multiple of 32 threads.
 template <typename T>
-__global__ void warp(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N, float eps)
+__global__ void layer_norm_warp(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N,
+                                float eps)
 {
     __shared__ float of_warp[2][32];
     x += blockIdx.x * row_stride;

@@ -69,8 +69,8 @@ __device__ Row row_of(const T* dy, const T* x, const T* weight, int N, float eps
 
 // M blocks; dweight and dbias are zeros before.
 template <typename T>
-__global__ void atomics(const T* dy, const T* x, const T* weight, T* dx, float* dweight, float* dbias,
-                        long long dy_stride, long long x_stride, int N, float eps)
+__global__ void layer_norm_backward_atomics(const T* dy, const T* x, const T* weight, T* dx, float* dweight,
+                                            float* dbias, long long dy_stride, long long x_stride, int N, float eps)
 {
     dy += blockIdx.x * dy_stride;
     x += blockIdx.x * x_stride;
@@ -87,8 +87,8 @@ __global__ void atomics(const T* dy, const T* x, const T* weight, T* dx, float* 
 
 // M blocks: dx, and mean and rstd of each row in statistics, M pairs.
 template <typename T>
-__global__ void rows(const T* dy, const T* x, const T* weight, T* dx, float2* statistics, long long dy_stride,
-                     long long x_stride, int N, float eps)
+__global__ void layer_norm_backward_rows(const T* dy, const T* x, const T* weight, T* dx, float2* statistics,
+                                         long long dy_stride, long long x_stride, int N, float eps)
 {
     dy += blockIdx.x * dy_stride;
     x += blockIdx.x * x_stride;
@@ -105,8 +105,8 @@ __global__ void rows(const T* dy, const T* x, const T* weight, T* dx, float2* st
 // A thread owns a column. (ceil(N / 32), G) blocks of (32, 8) threads; threads with the same threadIdx.x share a column and
 // take every (8 * G)-th row. partial is G×2×N: what the blocks have to give to dweight and to dbias.
 template <typename T>
-__global__ void columns(const T* dy, const T* x, const float2* statistics, float* partial, long long dy_stride,
-                        long long x_stride, long long M, int N)
+__global__ void layer_norm_backward_columns(const T* dy, const T* x, const float2* statistics, float* partial,
+                                            long long dy_stride, long long x_stride, long long M, int N)
 {
     __shared__ float2 sums[8][32];
     int j = blockIdx.x * 32 + threadIdx.x;

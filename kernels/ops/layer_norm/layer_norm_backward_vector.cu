@@ -37,8 +37,8 @@ __device__ Part merged(Part part, float columns, int N)
 // kernel partials, with G = gridDim.x / CLUSTER. 2 * STAGES * VECTORS * THREADS * ROWS * 16 bytes of dynamic shared memory.
 template <typename T, int VECTORS, int THREADS, int ROWS, int STAGES, int BLOCKS, bool FULL>
 __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS, BLOCKS)
-    vector(const T* dy, const T* x, const T* weight, T* dx, float* partial, long long dy_stride, long long x_stride,
-           long long M, int N, float eps)
+    layer_norm_backward_vector(const T* dy, const T* x, const T* weight, T* dx, float* partial, long long dy_stride,
+                               long long x_stride, long long M, int N, float eps)
 {
     constexpr int SIZE = Vector<T>::SIZE, PAIRS = Vector<T>::PAIRS, WARPS = THREADS / 32, PARTS = CLUSTER * WARPS;
     extern __shared__ uint4 queue[];

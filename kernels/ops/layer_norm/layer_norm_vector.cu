@@ -65,7 +65,8 @@ __device__ Vector<T> normalised(Vector<T> row, Statistics of_row, Vector<T> weig
 // ceil(M / ROWS) blocks of (THREADS, ROWS) threads; ROWS is 1 unless THREADS is 32.
 template <typename T, int VECTORS, int THREADS, int ROWS, bool FULL>
 __global__ void __launch_bounds__(THREADS* ROWS)
-    vector(const T* x, const T* weight, const T* bias, T* y, long long row_stride, long long M, int N, float eps)
+    layer_norm_vector(const T* x, const T* weight, const T* bias, T* y, long long row_stride, long long M, int N,
+                      float eps)
 {
     __shared__ float of_warp[2][32];
     long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
 // for BLOCKS rows. The barriers in row_sum keep the compiler from holding it in registers.
 template <typename T, int VECTORS, int THREADS, int BLOCKS, bool FULL>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
-    reread(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N, float eps)
+    layer_norm_reread(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N, float eps)
 {
     __shared__ float of_warp[2][32];
     x += blockIdx.x * row_stride;

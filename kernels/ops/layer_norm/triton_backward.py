@@ -52,7 +52,7 @@ def input_gradient(dy, x, weight, inside, N, eps):
 
 
 @triton.jit
-def atomics_kernel(
+def layer_norm_backward_atomics_kernel(
     dy_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dbias_ptr, dy_stride, x_stride, N, eps, BLOCK_N: tl.constexpr
 ):
     row = tl.program_id(0).to(tl.int64)
@@ -72,7 +72,7 @@ def atomics_kernel(
 
 
 @triton.jit
-def partials_kernel(
+def layer_norm_backward_partials_kernel(
     dy_ptr,
     x_ptr,
     weight_ptr,
@@ -122,7 +122,13 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
     strides = dy.stride(0), rows.stride(0)
     arguments = (dy, rows, weight, dx, *sums, *strides, N, eps)
     parameters = one_row(N)
-    launch(atomics_kernel, (M,), *arguments, BLOCK_N=parameters["BLOCK_N"], num_warps=parameters["num_warps"])
+    launch(
+        layer_norm_backward_atomics_kernel,
+        (M,),
+        *arguments,
+        BLOCK_N=parameters["BLOCK_N"],
+        num_warps=parameters["num_warps"],
+    )
     return dx, *(None if of is None else of.to(x.dtype) for of in sums)
 
 
@@ -149,7 +155,7 @@ def by_programs(dy, x, weight, bias, eps, parameters: Callable[[int], dict[str, 
     sums = Partials(programs, weight, bias)
     strides = dy.stride(0), rows.stride(0)
     arguments = (dy, rows, columns, dx, sums.dweight, sums.dbias, *strides, M, N, eps)
-    launch(partials_kernel, (programs,), *arguments, **tile, STAGES=STAGES)
+    launch(layer_norm_backward_partials_kernel, (programs,), *arguments, **tile, STAGES=STAGES)
     return dx, *sums.add_up()
 
 

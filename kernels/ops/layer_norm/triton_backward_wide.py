@@ -16,7 +16,9 @@ from kernels.triton_launch import launch
 
 
 @triton.jit
-def statistics_kernel(dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_stride, M, N, eps, BLOCK_N: tl.constexpr):
+def layer_norm_backward_statistics_kernel(
+    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_stride, M, N, eps, BLOCK_N: tl.constexpr
+):
     """Of a row, read once: mean, 1 / standard deviation, mean of g, mean of g · n.
 
     Each lane keeps the mean and the squared deviations of the columns that it has seen (Welford 1962), and their products
@@ -60,7 +62,7 @@ def statistics_kernel(dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_st
 
 
 @triton.jit
-def columns_kernel(
+def layer_norm_backward_columns_kernel(
     dy_ptr,
     x_ptr,
     weight_ptr,
@@ -110,12 +112,27 @@ def wide(
     M, N = x.shape
     strides = dy.stride(0), x.stride(0)
     statistics = x.new_empty((4, M), dtype=torch.float32)
-    launch(statistics_kernel, (M,), dy, x, weight, statistics, *strides, M, N, eps, BLOCK_N=1_024, num_warps=4)
+    launch(
+        layer_norm_backward_statistics_kernel,
+        (M,),
+        dy,
+        x,
+        weight,
+        statistics,
+        *strides,
+        M,
+        N,
+        eps,
+        BLOCK_N=1_024,
+        num_warps=4,
+    )
     # Tiles of 4 rows, 32 values a thread: registers for 5 programs a multiprocessor.
     ROWS, BLOCK_N, warps, per_multiprocessor = 4, 512, 2, 5
     across = triton.cdiv(N, BLOCK_N)
     programs = min(triton.cdiv(M, ROWS), max(per_multiprocessor * multiprocessors(x.device) // across, 1))
     sums = Partials(programs, weight, bias)
     arguments = (dy, x, weight, statistics, dx, sums.dweight, sums.dbias, *strides, M, N)
-    launch(columns_kernel, (across, programs), *arguments, ROWS=ROWS, BLOCK_N=BLOCK_N, num_warps=warps)
+    launch(
+        layer_norm_backward_columns_kernel, (across, programs), *arguments, ROWS=ROWS, BLOCK_N=BLOCK_N, num_warps=warps
+    )
     return dx, *sums.add_up()

@@ -29,7 +29,7 @@ NARROW = 1_024
 
 
 @triton.jit
-def row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: tl.constexpr):
+def layer_norm_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK_N)
     inside = columns < N
@@ -48,7 +48,9 @@ def row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: 
 
 
 @triton.jit
-def rows_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
+def layer_norm_rows_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr
+):
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
@@ -65,7 +67,9 @@ def rows_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps, ROWS:
 
 
 @triton.jit
-def passes_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N: tl.constexpr, eps, BLOCK_N: tl.constexpr):
+def layer_norm_passes_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N: tl.constexpr, eps, BLOCK_N: tl.constexpr
+):
     # N is known to the compiler, which can then unroll the loops and have the loads of several blocks on their way.
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * row_stride
@@ -105,7 +109,7 @@ def by_row(x, weight, bias, y, eps) -> None:
     block = triton.next_power_of_2(N)
     # 64 values a thread: enough loads in flight, and few enough warps that their partial sums meet quickly.
     tile = {"BLOCK_N": block, "num_warps": max(block // 2_048, 1)}
-    launch(row_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
+    launch(layer_norm_row_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
 def by_rows(x, weight, bias, y, eps) -> None:
@@ -113,14 +117,14 @@ def by_rows(x, weight, bias, y, eps) -> None:
     block = triton.next_power_of_2(N)
     # 2,048 values, but of at most 16 rows: few rows alone would leave most of the GPU idle.
     tile = {"ROWS": min(2_048 // block, 16), "BLOCK_N": block, "num_warps": 2}
-    launch(rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, bias, y, x.stride(0), M, N, eps, **tile)
+    launch(layer_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, bias, y, x.stride(0), M, N, eps, **tile)
 
 
 def by_passes(x, weight, bias, y, eps) -> None:
     M, N = x.shape
     # With 32 registers a thread a multiprocessor holds two rows, whose 128 KiB its first cache keeps for the later passes.
     tile = {"BLOCK_N": 8_192, "num_warps": min(triton.next_power_of_2(N) // 1_024, 32)}
-    launch(passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
+    launch(layer_norm_passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
 def run(choose: Callable[[int], Callable], x, weight, bias, eps) -> torch.Tensor:

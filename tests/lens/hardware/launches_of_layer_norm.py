@@ -21,7 +21,7 @@ def _forward(rung, kind, M, N, threads, affine=True):
 
     name = f"layer_norm {rung} {kind} {M} x {N}" + ("" if affine else " without weight")
     shared_mem = 4 * threads if rung == "block" else 0
-    return Launch(name, f"{_FOLDER}layer_norm.cu", f"{rung}<{kind}>", (M,), (threads,), args, shared_mem)
+    return Launch(name, f"{_FOLDER}layer_norm.cu", f"layer_norm_{rung}<{kind}>", (M,), (threads,), args, shared_mem)
 
 
 def _atomics(kind, M, N, threads):
@@ -32,7 +32,9 @@ def _atomics(kind, M, N, threads):
         return *inputs, d.zeros(M * N, dtype), d.zeros(N), d.zeros(N), N, N, N, EPS
 
     name = f"layer_norm backward atomics {kind} {M} x {N}"
-    return Launch(name, f"{_FOLDER}layer_norm_backward.cu", f"atomics<{kind}>", (M,), (threads,), args)
+    return Launch(
+        name, f"{_FOLDER}layer_norm_backward.cu", f"layer_norm_backward_atomics<{kind}>", (M,), (threads,), args
+    )
 
 
 def _column_sums(kind, G, N):
