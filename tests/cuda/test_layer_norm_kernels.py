@@ -93,7 +93,7 @@ def machine_code(nvrtc, tmp_path):
 @pytest.mark.parametrize("N", [1024, 8192])
 def test_vectors_are_loads_of_16_bytes_in_the_machine_code(machine_code, dtype, N):
     parameters = vectors, *_ = cuda.vector_parameters(N, dtype.itemsize)
-    code = machine_code("layer_norm_vector.cu", "vector", dtype, parameters)
+    code = machine_code("layer_norm_vector.cu", "layer_norm_vector", dtype, parameters)
     loads, stores = (re.findall(rf"\b{name}\.E\S*", code) for name in ("LDG", "STG"))
     assert len(loads) >= 3 * vectors and all(".128" in load for load in loads)  # x, weight, bias
     assert len(stores) >= vectors and all(".128" in store for store in stores)
@@ -103,7 +103,7 @@ def test_vectors_are_loads_of_16_bytes_in_the_machine_code(machine_code, dtype, 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_widest_row_stays_in_registers(machine_code, dtype):
     N = 32_768 if dtype.itemsize == 2 else 16_384
-    code = machine_code("layer_norm_vector.cu", "reread", dtype, cuda.reread_parameters(N, dtype.itemsize))
+    code = machine_code("layer_norm_vector.cu", "layer_norm_reread", dtype, cuda.reread_parameters(N, dtype.itemsize))
     assert not re.search(r"\b(LDL|STL)\b", code)
 
 
@@ -112,5 +112,7 @@ def test_the_widest_row_stays_in_registers(machine_code, dtype):
 def test_the_sums_of_the_backward_stay_in_registers(machine_code, dtype, N):
     shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
     parameters = cuda_backward.queue_parameters(N // shared_by, dtype.itemsize)
-    code = machine_code("layer_norm_backward_vector.cu", "vector", dtype, parameters, f"-DCLUSTER={shared_by}")
+    code = machine_code(
+        "layer_norm_backward_vector.cu", "layer_norm_backward_vector", dtype, parameters, f"-DCLUSTER={shared_by}"
+    )
     assert len(re.findall(r"\b(?:LDL|STL)\b", code)) <= 4
