@@ -29,7 +29,7 @@ from kernels.ops.layer_norm.registration import Gradients, empty_contiguous
 from kernels.ops.layer_norm.triton_backward_wide import wide
 from kernels.ops.layer_norm.triton_column_sums import Partials, store_partials
 from kernels.ops.layer_norm.triton_forward import unsupported
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 
 # x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at
 # multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.

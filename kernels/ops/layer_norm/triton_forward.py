@@ -21,7 +21,7 @@ from kernels.machine import Machine
 from kernels.operation import Case, Variant
 from kernels.ops.layer_norm.arguments import as_columns, as_rows
 from kernels.ops.layer_norm.registration import empty_contiguous
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
 WIDEST_IN_REGISTERS = 32_768

@@ -16,7 +16,7 @@ from kernels.cuda import RawModule
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda, triton_forward
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 
 VARIANTS: tuple[Variant, ...] = ()
 

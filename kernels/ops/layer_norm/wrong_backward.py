@@ -15,7 +15,7 @@ from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, triton_b
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
 from kernels.ops.layer_norm.registration import differentiable, empty_contiguous
 from kernels.ops.layer_norm.triton_column_sums import Partials
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 
 
 def wrong_gradient(backward: Callable) -> Callable:
