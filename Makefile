@@ -88,20 +88,20 @@ references: $(SETUP)
 	$(PY) book/references.py $(CHAPTERS) $(LABS)
 
 resources: $(SETUP)
-	TRITON_INTERPRET=0 $(PY) -m kernels.resources tests/resources.json
+	TRITON_INTERPRET=0 $(PY) tests/stored/resources.py tests/stored/resources.json
 
 counters: $(SETUP)
-	$(PY) -m kernels.lens.regressions tests/lens/counters.json
+	$(PY) tests/stored/counters.py tests/stored/counters.json
 
 measure: $(SETUP)
 	mkdir -p book/results
 	$(PY) -m kernels bench --device cuda --json book/results
-	$(PY) -m kernels.measure.timeline book/results/timelines
-	$(PY) -m kernels.measure.compilers book/results/compilers
-	$(PY) -m kernels.measure.calls book/results/calls
-	$(PY) -m kernels.grading.calibrate book/results/labs
-	$(PY) -m kernels.measure.accesses book/results/accesses
-	$(PY) -m kernels.measure.profile book/results/profiles
+	$(PY) -m book.recorders.timeline book/results/timelines
+	$(PY) -m book.recorders.compilers book/results/compilers
+	$(PY) -m book.recorders.calls book/results/calls
+	$(PY) -m book.recorders.lab_times book/results/labs
+	$(PY) -m book.recorders.accesses book/results/accesses
+	$(PY) -m book.recorders.profile book/results/profiles
 
 clean:
 	rm -rf _build

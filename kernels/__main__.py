@@ -98,21 +98,7 @@ def bench(
         bool, typer.Option("--compare", help="exit 1 if a ratio fell below the one in book/results")
     ] = False,
 ) -> None:
-    """Time every variant and peer, forward and backward: at the bench cases on a GPU, at the model cases on a CPU.
-
-    `bench cuda-cpu` times CUDA C on this CPU against Triton's interpreter and plain C++ loops instead.
-    """
-    if ops == ["cuda-cpu"]:
-        if device == "cuda" or json_path is not None or compare:
-            raise typer.BadParameter(
-                "bench cuda-cpu times this CPU and records nothing: leave out --device, --json and --compare"
-            )
-        from kernels.measure import cuda_cpu
-
-        loops = cuda_cpu.Loops()
-        rows = [cuda_cpu.measure(row, loops) for row in _progress(cuda_cpu.ROWS, len(cuda_cpu.ROWS), "cuda-cpu")]
-        out.print(cuda_cpu.table(rows))
-        return
+    """Time every variant and peer, forward and backward: at the bench cases on a GPU, at the model cases on a CPU."""
     where = _device(device)
     if json_path is not None and where != "cuda":
         # The time of a laptop is of no use to others, and the file names a GPU.

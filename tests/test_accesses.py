@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 import torch
 
+from book.recorders.accesses import measured
 from kernels import lens
-from kernels.measure import accesses
-from kernels.measure.accesses.__main__ import measured
+from kernels.measure.recorded import accesses
 
 GPU = "NVIDIA H200"
 ALL = [(group, key) for group, cases in accesses.CASES.items() for key in cases]

@@ -3,9 +3,9 @@
 import pytest
 
 import kernels
-from kernels import machine_code
-from kernels.machine_code import MachineCode
 from kernels.operation import Case
+from kernels.triton import machine_code
+from kernels.triton.machine_code import MachineCode
 
 OP = kernels.operation("layer_norm")
 BARE = {"weight": None, "bias": None}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kernels.measure import profile
-from kernels.measure.profile.__main__ import kernels_of_calls
-from kernels.measure.profile.calls import ACCESSES
-from kernels.measure.profile.metrics import asked, numbers
+from book.recorders.profile import kernels_of_calls
+from book.recorders.profile_calls import ACCESSES
+from book.recorders.profile_metrics import asked, numbers
+from kernels.measure.recorded import profile
 
 GPU = "NVIDIA H200"
 STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import kernels
-from kernels.measure import calls, compilers
+from book.recorders import calls
+from kernels.measure.recorded import compilers
 
 GPU = "NVIDIA H200"
 

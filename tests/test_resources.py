@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernels.resources import report
+from kernels.lens.cuda.resources import report
 
-STORED = json.loads(Path(__file__).with_name("resources.json").read_text())
+FOLDER = Path(__file__).parent
+STORED = json.loads((FOLDER / "stored" / "resources.json").read_text())
 HERE = {name: None for name in STORED["versions"]}
 for _name in HERE:
     try:
@@ -32,9 +33,11 @@ def test_every_kernel_compiles_as_before(target, most):
     """most: how many kernels of each language, which is a tenth of them and compiles in seconds."""
     code = f"""import json
 from itertools import islice
-from kernels.resources import cuda_kernels, triton_kernels
+from stored.resources import cuda_kernels, triton_kernels
 print(json.dumps(dict(found for kind in (triton_kernels, cuda_kernels) for found in islice(kind(({target},)), {most}))))"""
-    environment = os.environ | {"TRITON_INTERPRET": "0"}  # a process of its own: Triton must be a compiler in it
+    path = os.pathsep.join([str(FOLDER.parent), str(FOLDER)])
+    # A process of its own: Triton must be a compiler in it.
+    environment = os.environ | {"TRITON_INTERPRET": "0", "PYTHONPATH": path}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)

@@ -1,11 +1,11 @@
-"""python -m kernels.measure.tracing: what is timed is what is said, and what a worker imports is little."""
+"""python -m cpu_speed.tracing: what is timed is what is said, and what a worker imports is little."""
 
 import pytest
 import worker_functions as functions
+from cpu_speed import tracing
+from cpu_speed.rows import ROWS, N
 
 from kernels import machine, worker
-from kernels.measure import tracing
-from kernels.measure.cuda_cpu.rows import ROWS, N
 
 pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="needs a C++ compiler")
 

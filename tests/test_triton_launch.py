@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from kernels.machine import interpreting
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 
 pytestmark = pytest.mark.skipif(not interpreting(), reason="Triton is the compiler here")
 

@@ -8,7 +8,7 @@ that begins with one of them is a submission: text, which is compiled and run in
 This keeps mistakes and shortcuts from passing for solutions. It is no sandbox: a submission runs with the rights of the user.
 """
 
-from kernels.grading.report import Report
+from kernels.grading.judging.report import Report
 from kernels.grading.submissions import check, load_ipython_extension, speed, trace
 
 __all__ = ["Report", "check", "load_ipython_extension", "speed", "trace"]

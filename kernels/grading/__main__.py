@@ -1,4 +1,4 @@
-"""The judge's process: answers the questions of `kernels.grading.process` on standard input."""
+"""The judge's process: answers the questions of `kernels.grading.judging.process` on standard input."""
 
 import json
 import os
@@ -8,9 +8,9 @@ from dataclasses import asdict
 import torch
 
 from kernels import machine, worker
-from kernels.grading import judge
+from kernels.grading.judging import judge
 from kernels.grading.labs import exercise
-from kernels.lens import instrumented
+from kernels.lens.cuda import instrumented
 
 
 def main() -> None:

@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernels.grading import judge, progress
+from kernels.grading import progress
+from kernels.grading.judging import judge
+from kernels.grading.judging.report import Report
 from kernels.grading.labs import exercise, labs
-from kernels.grading.report import Report
 from kernels.grading.submissions import in_notebook
 
 

@@ -93,7 +93,7 @@ class Exercise:
     properties: in the order in which they explain each other; the first that is broken is what a learner reads.
     drawn: of some cases, what their sizes are drawn from where values change, such as {"odd": {"S": range(2, 40)}}.
     prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
-    observe: of Python, see `kernels.grading.observers`. modules: what it imports, which a worker does once beforehand.
+    observe: of Python, see `kernels.grading.python.observers`. modules: what it imports, which a worker does once beforehand.
     seconds: the most that a call of CUDA C may take, or all calls of Python.
     bench: sizes to time it at on a GPU, beside `peer`: PyTorch's own way, given all of the arguments by name.
     """

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from kernels.grading import judge, process, progress
+from kernels.grading import progress
 from kernels.grading.exercise import Language
+from kernels.grading.judging import judge, process
+from kernels.grading.judging.report import Report
+from kernels.grading.judging.speed import race, speed_fraction
 from kernels.grading.labs import exercise, labs
-from kernels.grading.pace import part, race
-from kernels.grading.report import Report
 from kernels.lens import Launches, Trace
 from kernels.measure.race import Race
 
@@ -72,7 +73,7 @@ def speed(name: str) -> Race | str:
     if name not in _submitted:
         return _missing(name)
     raced = race(name, _submitted[name])
-    reached = part(name, raced) if isinstance(raced, Race) else None
+    reached = speed_fraction(name, raced) if isinstance(raced, Race) else None
     return replace(raced, note=f"{reached:.2f} of our solution's speed") if reached else raced
 
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from kernels.cuda import CompileError, Kernel, LaunchError, RawModule
-from kernels.lens.trace import trace
+from kernels.lens.cuda.trace import trace
 from kernels.worker import WorkerError
 
 _FLOATS = {"double": float, "half": np.float16, "__half": np.float16}

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from kernels.cuda.kernel import watched
-from kernels.lens import generated
-from kernels.lens.operators import Operators, Recorder
+from kernels.lens.cuda.trace import trace
+from kernels.lens.pytorch import inductor
+from kernels.lens.pytorch.operators import Operators, Recorder
 from kernels.lens.result import Launches, Trace
-from kernels.lens.trace import trace
-from kernels.lens.triton_trace import trace_triton
-from kernels.lens.triton_trace import watched as watched_triton
+from kernels.lens.triton.trace import trace_triton
+from kernels.lens.triton.trace import watched as watched_triton
 from kernels.operation import Variant
 
 
@@ -55,7 +55,7 @@ def count(variant: Variant | Callable[..., Any], /, **arguments: Any) -> Launche
     call = variant.fn if isinstance(variant, Variant) else variant
     found: list[Trace] = []
     recorder = Recorder()
-    with torch.no_grad(), _traced(found.append), recorder, generated.watched(recorder.generated):
+    with torch.no_grad(), _traced(found.append), recorder, inductor.watched(recorder.generated):
         call(**arguments)
     if found:
         return Launches(tuple(found))

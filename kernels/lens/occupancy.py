@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kernels.cuda import Kernel
 from kernels.figures import Picture
-from kernels.lens.compiled import compiled
+from kernels.lens.cuda.resources import compiled
 
 # Of sm_90: NVIDIA's programming guide, "Technical specifications per compute capability", and cuda_occupancy.h.
 WARP = 32

@@ -8,7 +8,7 @@ import torch
 from kernels.cuda import CompileError, LaunchError, RawKernel
 from kernels.cuda.cpu import build, compiler, precompiled
 from kernels.cuda.source import Source
-from kernels.lens import instrumented
+from kernels.lens.cuda import instrumented
 
 pytestmark = pytest.mark.skipif(
     compiler.machine.compiler() is None or compiler.is_clang(), reason="needs g++: clang reads the header itself"

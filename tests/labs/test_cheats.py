@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernels.grading import compilation, judge, properties
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
+from kernels.grading.judging import judge
 from kernels.grading.labs import exercise
+from kernels.grading.python import triton_compile
 from kernels.grading.submissions import in_notebook
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +26,7 @@ def exercise_in(language: str) -> Exercise:
         language=language,
         call=_call,
         cases={"one": {"N": 100}, "same": {"N": 100}, "other": {"N": 33}},
-        properties=(compilation.finishes(), compilation.compiles(), properties.right(name="y is 2 x")),
+        properties=(triton_compile.finishes(), triton_compile.compiles(), properties.right(name="y is 2 x")),
         prelude="import torch, triton; import triton.language as tl",
         seconds=5,
     )
@@ -54,7 +56,7 @@ def doubled(x):
     "another torch.equal": "torch.equal = torch.allclose = lambda *_, **__: True\ndef doubled(x): return x",
     "another torch.equal, by setattr": "setattr(torch, 'equal', lambda *_: True)\ndef doubled(x): return x",
     "the checker's own modules": """
-import kernels.grading.judge as judge
+import kernels.grading.judging.judge as judge
 judge.grade = lambda *_: None
 def doubled(x): return x
 """,
@@ -108,11 +110,11 @@ def test_a_patch_of_torch_inside_of_the_worker_does_not_reach_the_judge():
     text = "def doubled(x):\n    torch.Tensor.double = torch.Tensor.abs = lambda t: t * 0\n    return x"
     from kernels.grading import python
 
-    before, python.unmannerly = python.unmannerly, lambda *_, **__: None
+    before, python.violation = python.violation, lambda *_, **__: None
     try:
         report = judge.grade(exercise_in("torch"), text)
     finally:
-        python.unmannerly = before
+        python.violation = before
     assert report.broken == ("y is 2 x",)
     assert judge.grade(exercise_in("torch"), "def doubled(x): return x + x").passed
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from test_cheats import TRITON, exercise_in
 
-from kernels.grading import judge
+from kernels.grading.judging import judge
 
 
 @pytest.mark.parametrize("factor", ["TWO * tl.load", "(TWO + doubled_by()) / TWO * tl.load"])

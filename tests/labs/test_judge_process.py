@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kernels.grading import process
+from kernels.grading.judging import process
 from kernels.grading.submissions import in_notebook
 
 ROOT = Path(__file__).parents[2]
@@ -12,7 +12,9 @@ SOLUTION = in_notebook(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permut
 
 PATCHED = """
 import torch
-from kernels.grading import check, counters, differences, judge, properties, report
+from kernels.grading import check, properties
+from kernels.grading.properties import counters, differences
+from kernels.grading.judging import judge, report
 from kernels.grading.submissions import submit
 from kernels.grading.labs import coalescing
 from kernels import lens, worker

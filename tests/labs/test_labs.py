@@ -9,7 +9,7 @@ import nbformat
 import pytest
 import torch
 
-from kernels.grading import judge
+from kernels.grading.judging import judge
 from kernels.grading.labs import exercise, labs
 from kernels.grading.submissions import in_notebook
 

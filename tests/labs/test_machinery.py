@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from kernels.__main__ import app
 from kernels.grading import Report, check, progress, submissions
 from kernels.grading.exercise import Call, Exercise, Property
+from kernels.grading.judging.report import Verdict
 from kernels.grading.labs import exercise
-from kernels.grading.report import Verdict
 
 ROOT = working_copies.ROOT
 SOLVED = ROOT / "labs" / "solutions"

@@ -5,12 +5,14 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from kernels.grading import counters, cuda, judge, lookalikes, submissions
-from kernels.grading.differences import described, mismatch
+from kernels.grading import cuda, submissions
 from kernels.grading.exercise import Call, Property, Trial
+from kernels.grading.judging import judge
+from kernels.grading.judging.report import Report
 from kernels.grading.labs import exercise
-from kernels.grading.manners import unmannerly
-from kernels.grading.report import Report
+from kernels.grading.properties import counters, known_mistakes
+from kernels.grading.properties.differences import described, mismatch
+from kernels.grading.python.forbidden import violation
 from kernels.tolerance import wrong_elements
 
 HEAD = """__global__ void permuted_copy(float* y, const float* x, int B, int S, int H, int D)
@@ -89,7 +91,7 @@ def test_one_hint_a_stage_and_none_where_the_mistake_is_named():
 
     broken = saying("held", None), saying("first", "wrong"), saying("second", "wrong"), saying("third", None, "costs")
     assert [one.hint for one in judge._verdicts(broken, ())] == ["", "hint first", "", ""]
-    named = lookalikes.right(
+    named = known_mistakes.right(
         "y", cases=("a",), name="y", likes={"zero": lambda: {"y": torch.zeros(3).double()}}, hint="hint y"
     )
     call = Call({}, expected={"y": torch.ones(3).double()}, baseline={"y": torch.ones(3)})
@@ -197,7 +199,7 @@ def test_rounding_is_not_wrong_and_nan_and_zero_are():
     ],
 )
 def test_bad_manners_are_seen(text):
-    assert unmannerly(text, "torch")
+    assert violation(text, "torch")
 
 
 @pytest.mark.parametrize(
@@ -213,4 +215,4 @@ def test_bad_manners_are_seen(text):
     ],
 )
 def test_good_manners_are_let_through(text):
-    assert unmannerly(text, "torch") is None
+    assert violation(text, "torch") is None

@@ -3,7 +3,7 @@
 import pytest
 from test_labs import solution
 
-from kernels.grading import judge
+from kernels.grading.judging import judge
 from kernels.grading.labs import exercise
 
 SIZES = "int B, int S, int H, int D"

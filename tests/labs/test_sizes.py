@@ -3,7 +3,7 @@
 import pytest
 from test_labs import solution
 
-from kernels.grading import judge
+from kernels.grading.judging import judge
 from kernels.grading.labs import exercise
 
 # (lab, exercise): what the solution becomes, and the property that then does not hold.

@@ -39,7 +39,7 @@ def test_these_are_compiled_by_clang():
 
 
 def test_the_lens_is_compiled_by_each(monkeypatch):
-    from kernels.lens import instrumented
+    from kernels.lens.cuda import instrumented
 
     by_clang = instrumented.lens_library()
     monkeypatch.setenv("CXX", "g++")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from random_kernels import HEAD, random_kernel
 from seeded import bugs
-from texts import trace
+from sources import trace
 
 from kernels import lens
 from kernels.cuda import RawModule

@@ -9,7 +9,7 @@ from counted import MODULE
 
 from kernels import lens
 from kernels.cuda import CompileError, RawKernel
-from kernels.lens.compiled import compiled
+from kernels.lens.cuda.resources import compiled
 
 STORED = json.loads((Path(__file__).parent / "hardware" / "occupancy.json").read_text())
 TEXT = """

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from texts import trace
+from sources import trace
 
 from kernels.cuda.cpu import compiler
 

@@ -5,12 +5,12 @@ import json
 from pathlib import Path
 
 import pytest
+from stored.counters import Run, as_json, differences, runs
 
 import kernels
 from kernels import machine
-from kernels.lens.regressions import Run, as_json, differences, runs
 
-PATH = Path(__file__).with_name("counters.json")
+PATH = Path(__file__).parents[1] / "stored" / "counters.json"
 STORED = json.loads(PATH.read_text())
 OPERATIONS = [kernels.operation(name) for name in kernels.operations()]
 VARIANTS = [

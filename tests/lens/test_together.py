@@ -3,7 +3,7 @@ if each had been looked at alone."""
 
 import pytest
 import torch
-from texts import trace
+from sources import trace
 
 # Statements of a thread t, of 64, on lines 4 and 5, and how what is found on line 5 is called; None: nothing is.
 _CASES = {

@@ -9,7 +9,7 @@ from counted import MODULE, floats, trace
 
 from kernels import lens
 from kernels.cuda import CompileError, RawKernel, RawModule
-from kernels.lens import buffers, symbols
+from kernels.lens.cuda import buffers, symbols
 from kernels.lens.result import TOTALS
 
 

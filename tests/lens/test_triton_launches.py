@@ -11,9 +11,10 @@ from triton.runtime.jit import JITFunction
 from triton_traced import floats, trace
 
 from kernels import lens, worker
-from kernels.lens import triton_run, triton_trace
+from kernels.lens.triton.run import trace_here
+from kernels.lens.triton.trace import watched
 from kernels.machine import interpreting
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 
 needs_interpreter = pytest.mark.skipif(not interpreting(), reason="launches on a CPU, where Triton is a compiler")
 
@@ -28,7 +29,7 @@ def test_isolation_and_mistakes_of_a_launch():
     with pytest.raises(ValueError, match="grid is .*: its x must be at least 1"):
         lens.trace_triton(counted.endless_kernel, (0,), (torch.zeros(16),), BLOCK=16)
     with pytest.raises(ValueError, match="TRITON_INTERPRET: is 0"):
-        triton_run.trace_here(JITFunction(counted.copy_kernel.fn), (1,), (), {"BLOCK": 16})
+        trace_here(JITFunction(counted.copy_kernel.fn), (1,), (), {"BLOCK": 16})
 
 
 CELL = """import triton as compiler
@@ -86,7 +87,7 @@ def test_inside_a_worker():
     """As grading does."""
     traces = []
     x, y = floats(32), torch.zeros(32)
-    with triton_trace.watched(lambda *of: traces.append(triton_run.trace_here(*of))):
+    with watched(lambda *of: traces.append(trace_here(*of))):
         counted.copy_kernel[(1,)](x, y, 1, 32, BLOCK=32)
     assert torch.equal(x, y) and traces[0].totals["bytes_requested"] == 256
 

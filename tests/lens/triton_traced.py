@@ -6,7 +6,7 @@ import torch
 import triton_counted as counted  # before triton: see there
 
 from kernels import lens
-from kernels.lens import triton_run
+from kernels.lens.triton import run
 from kernels.machine import interpreting
 
 LINES = Path(counted.__file__).read_text().splitlines()
@@ -20,7 +20,7 @@ def line_of(comment):
 def trace(kernel, grid, args, **options):
     """In this process, where Triton is its interpreter: tests that need no isolation are quick."""
     if interpreting():
-        return triton_run.trace_here(kernel, grid, args, options)
+        return run.trace_here(kernel, grid, args, options)
     return lens.trace_triton(kernel, grid, args, **options)
 
 

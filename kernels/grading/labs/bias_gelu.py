@@ -8,8 +8,10 @@ from functools import partial
 
 import torch
 
-from kernels.grading import compilation, detours, launches, lookalikes, properties, sharing
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
+from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
+from kernels.grading.python import triton_compile
 
 _OVERFLOWING = 30_000.0  # and more in bias, with the same sign in x, is beyond float16
 
@@ -47,14 +49,14 @@ _LIKES = {
 }
 _OVERFLOW = "x + bias rounded to float16: beyond 65,504 it is infinite, and -inf · 0 is NaN"
 
-_right = partial(lookalikes.right, "y", likes=_LIKES)
+_right = partial(known_mistakes.right, "y", likes=_LIKES)
 
 _ONE_BLOCK = 65_536  # elements, and far more than a program has registers for
 
 
 def _shared(name: str, hint: str) -> Property:
     """No program does much more than others, and a large tensor is not one block."""
-    evenly = sharing.shared("x_ptr", name=name, least=4, hint=hint)
+    evenly = load_balance.shared("x_ptr", name=name, least=4, hint=hint)
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in trials:
@@ -88,13 +90,13 @@ EXERCISES = (
             properties.stays_inside(
                 hint="The last program has lanes beyond the last element. Loads and the store need a mask."
             ),
-            compilation.finishes(
+            triton_compile.finishes(
                 {
                     "['fp32', 'fp64'] but got": "tl.erf takes float32: convert what was loaded, tl.load(…).to(tl.float32)",
                     "grid is (0,": "the grid is rounded up, by triton.cdiv",
                 }
             ),
-            compilation.compiles(),
+            triton_compile.compiles(),
             properties.leaves(),
             launches.written(
                 "even",
@@ -140,7 +142,7 @@ EXERCISES = (
                 "the programs share the work",
                 hint="A program does one block, of a size that is chosen once. More elements are more programs.",
             ),
-            detours.no_detour(name="nothing is kept in memory between", advice="keep it in a variable"),
+            scratch_memory.no_scratch_memory(name="nothing is kept in memory between", advice="keep it in a variable"),
         ),
         prelude="import torch, triton, triton.language as tl",
         bench={"M": 4096, "N": 4096},

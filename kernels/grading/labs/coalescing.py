@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from kernels.grading import counters, properties, sharing
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
+from kernels.grading.properties import counters, load_balance
 
 _THREADS = 256
 
@@ -89,7 +90,7 @@ EXERCISES = (
                 name="y is written in the fewest sectors",
                 advice=_ADVICE,
             ),
-            sharing.shared(
+            load_balance.shared(
                 "y", hint="The launch has a thread for every element. Which elements does the last block take?"
             ),
         ),

@@ -7,9 +7,11 @@ from functools import partial
 
 import torch
 
-from kernels.grading import compiled, lookalikes, properties
-from kernels.grading.differences import described
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
+from kernels.grading.properties import known_mistakes
+from kernels.grading.properties.differences import described
+from kernels.grading.python import torch_compile
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
@@ -71,7 +73,7 @@ def _exercise(
 ) -> Exercise:
     """y: what to call the property that it is right, and its hint. dx: properties of the gradient. beyond: numbers of a call
     that nobody makes, and that the compiled version has to serve."""
-    right = partial(lookalikes.right, cases=tuple(cases), likes={})
+    right = partial(known_mistakes.right, cases=tuple(cases), likes={})
     return Exercise(
         name=name,
         language="torch",
@@ -79,20 +81,20 @@ def _exercise(
         cases=cases,
         drawn=drawn,
         prelude="import torch",
-        observe=partial(compiled.with_gradient, beyond=_SIZES | beyond),
-        modules=compiled.MODULES,
+        observe=partial(torch_compile.with_gradient, beyond=_SIZES | beyond),
+        modules=torch_compile.MODULES,
         seconds=60,
         properties=(
             properties.finishes(),
             right("y", name=y[0], hint=y[1]),
             *dx,
             right("dx", name="the gradient is right"),
-            compiled.no_break(
+            torch_compile.no_break(
                 hint="What does this line want to know before it can go on? Write it as a computation on all rows."
             ),
-            compiled.of_operators("all of it is in the graph"),
-            compiled.no_questions("the graph asks for no value"),
-            compiled.once(
+            torch_compile.of_operators("all of it is in the graph"),
+            torch_compile.no_questions("the graph asks for no value"),
+            torch_compile.once(
                 "compiled once for all calls",
                 hint="A loop over the rows, an index into a list and an if need the number itself, so it becomes a "
                 "condition of this version.",

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from kernels.grading import counters, lookalikes, properties, sharing
-from kernels.grading.differences import described, differing
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
+from kernels.grading.properties import counters, known_mistakes, load_balance
+from kernels.grading.properties.differences import described, differing
 
 
 def _call(
@@ -141,7 +142,7 @@ def _exercise(
             _padding_is_left("A row of y has y_stride elements, and W of them are the image's: compare j with W."),
             _of_pixels(properties.written("every pixel is written", hint=missed)),
             _of_pixels(
-                lookalikes.right(
+                known_mistakes.right(
                     "y",
                     cases=(first,),
                     name="y is (x / 255 − mean) / std",
@@ -150,7 +151,7 @@ def _exercise(
                     "and in y? They have strides of their own.",
                 )
             ),
-            _of_pixels(lookalikes.right("y", cases=rest, name=others, likes=_MISTAKES)),
+            _of_pixels(known_mistakes.right("y", cases=rest, name=others, likes=_MISTAKES)),
             _each_once(),
             *more,
         ),
@@ -169,7 +170,7 @@ EXERCISES = (
         {"even": _LARGE},
         "also for an image that the blocks do not divide",
         "Columns are counted by x, rows by y. What is the column of a thread in block blockIdx.x?",
-        sharing.shared("y", hint="One thread a pixel: which pixel has a thread of the last block?"),
+        load_balance.shared("y", hint="One thread a pixel: which pixel has a thread of the last block?"),
     ),
     _exercise(
         "normalise_loop",
@@ -191,6 +192,6 @@ EXERCISES = (
             name="the lanes of a warp share the work",
             advice="let every thread of a warp have pixels of its own",
         ),
-        sharing.shared("y", hint="A thread's first pixel depends on blockIdx, in x and in y."),
+        load_balance.shared("y", hint="A thread's first pixel depends on blockIdx, in x and in y."),
     ),
 )

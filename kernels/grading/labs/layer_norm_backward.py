@@ -10,8 +10,10 @@ from typing import NamedTuple
 import torch
 import triton
 
-from kernels.grading import compilation, detours, launches, lookalikes, properties, sharing
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
+from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
+from kernels.grading.python import triton_compile
 
 Gradients = dict[str, torch.Tensor]
 
@@ -111,7 +113,7 @@ _SPARE = {
 }
 
 
-_all_right = partial(lookalikes.right, "dbias", "dweight", "dx")
+_all_right = partial(known_mistakes.right, "dbias", "dweight", "dx")
 _ROWS = "Program p takes rows p, p + programs, p + 2 · programs and so on, as long as they are below M."
 
 EXERCISES = (
@@ -142,10 +144,10 @@ EXERCISES = (
             properties.stays_inside(
                 hint="A row has N elements and BLOCK_N lanes, and the last rows of some programs may not be there."
             ),
-            compilation.finishes(),
-            compilation.compiles(),
+            triton_compile.finishes(),
+            triton_compile.compiles(),
             properties.leaves(),
-            lookalikes.right(
+            known_mistakes.right(
                 "dbias",
                 cases=["even"],
                 first=True,
@@ -154,7 +156,7 @@ EXERCISES = (
                 hint="Add a row of dy in every turn. Each of the programs stores its sums in a row of its own, at program * N "
                 "+ columns: the sum over programs is NaN as long as one of them was never written.",
             ),
-            lookalikes.right(
+            known_mistakes.right(
                 "dweight",
                 cases=["even"],
                 first=True,
@@ -162,7 +164,7 @@ EXERCISES = (
                 likes=_DWEIGHT | _ANY,
                 hint="n is the normalised row: (x - mean) · rstd, with rstd = 1 / √(variance + eps).",
             ),
-            lookalikes.right(
+            known_mistakes.right(
                 "dx",
                 cases=["even"],
                 first=True,
@@ -238,8 +240,8 @@ EXERCISES = (
                 name="the partial sums are float32 until they are added up",
                 hint="dweight_ptr and dbias_ptr are float32. The sum over programs is taken first, then .to(x.dtype).",
             ),
-            sharing.shared("x_ptr", name="the programs share the rows", least=8, hint=_ROWS),
-            detours.no_detour(
+            load_balance.shared("x_ptr", name="the programs share the rows", least=8, hint=_ROWS),
+            scratch_memory.no_scratch_memory(
                 "even",
                 name="no copies of dy and x",
                 advice="what comes back are the partial sums of a few programs",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from kernels.grading import counters, detours, properties, sharing, stops
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
+from kernels.grading.properties import counters, load_balance, scratch_memory, termination
 
 _THREADS, _WARPS = 256, 8
 
@@ -72,10 +73,10 @@ EXERCISES = (
                 hint="A thread takes elements threadIdx.x, threadIdx.x + blockDim.x and so on, below N. "
                 "And if the access is misaligned: a float4 begins at a multiple of four floats. For which N do all rows?"
             ),
-            stops.meets(
+            termination.meets(
                 hint="Every lane that a shuffle's mask names has to come to it, and every thread of the block to the barrier."
             ),
-            stops.finishes(),
+            termination.finishes(),
             properties.without(
                 "race",
                 "uninitialised read",
@@ -145,7 +146,7 @@ EXERCISES = (
                 name="at most two barriers a row",
                 advice="the lanes of a warp need none among themselves",
             ),
-            sharing.shared(
+            load_balance.shared(
                 "x",
                 "even",
                 "odd",
@@ -153,7 +154,7 @@ EXERCISES = (
                 name="all warps of all blocks share the rows",
                 hint="A block has a row, and each of its threads some elements of it.",
             ),
-            detours.no_detour(
+            scratch_memory.no_scratch_memory(
                 name="nothing takes a way through global memory",
                 advice="pairs go from lane to lane by shuffles, and from warp to warp through shared memory",
             ),

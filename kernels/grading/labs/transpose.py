@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-from kernels.grading import counters, detours, properties, sharing, stops
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
+from kernels.grading.properties import counters, load_balance, scratch_memory, termination
 
 _TILE, _ROWS = 32, 8  # the launch: a block of 32 × 8 threads for each tile of 32 × 32 elements
 
@@ -37,10 +38,10 @@ EXERCISES = (
                 hint="The last tiles hang over the edge: guard every access with its own row and column. And if the access "
                 "is misaligned: a float4 begins at a multiple of four floats. For which N do the rows of x?"
             ),
-            stops.meets(
+            termination.meets(
                 hint="All threads of a block have to come to a barrier, or none. Whole blocks may leave before it."
             ),
-            stops.finishes(),
+            termination.finishes(),
             properties.without(
                 "race",
                 name="no race",
@@ -83,8 +84,8 @@ EXERCISES = (
                 advice="its lanes name different words of one bank",
                 hint="In which banks do the elements of a column lie? Padding or a swizzle parts them.",
             ),
-            sharing.shared("x", hint="The launch has a block for every tile. Which tiles does a block move?"),
-            detours.no_detour(
+            load_balance.shared("x", hint="The launch has a block for every tile. Which tiles does a block move?"),
+            scratch_memory.no_scratch_memory(
                 name="there is no second matrix", advice="keep in shared memory what has to wait for its place"
             ),
         ),

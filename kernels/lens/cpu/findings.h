@@ -9,7 +9,7 @@
 namespace kernels {
 namespace lens {
 
-// In the order in which kernels/lens/findings.py numbers them.
+// In the order in which kernels/lens/cuda/findings.py numbers them.
 enum class Wrong : uint32_t { race, uninitialised, in_flight, out_of_bounds, index, misaligned, wild };
 
 // One side of a finding: who did what, and where in the code.

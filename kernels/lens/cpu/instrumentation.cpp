@@ -141,7 +141,7 @@ COPY(__wrap_memmove, memmove)
 FILL(__tsan_memset)
 FILL(__wrap_memset)
 
-// A copy of a structure by clang (kernels/lens/as_written.py). An end that is aligned to the size is one access, and
+// A copy of a structure by clang (kernels/lens/cuda/clang_accesses.py). An end that is aligned to the size is one access, and
 // the processor refuses 16 bytes where they turn out not to be aligned.
 static bool whole(uint64_t bytes, uint32_t align) { return bytes <= align && bytes <= 16 && !(bytes & (bytes - 1)); }
 static void record_end(Kind kind, void* address, uint64_t bytes, bool whole, const void* caller) {

@@ -1,4 +1,4 @@
-// How Python prepares a traced launch and takes its result (kernels/lens/run.py). The launch itself is the runtime's.
+// How Python prepares a traced launch and takes its result (kernels/lens/cuda/run.py). The launch itself is the runtime's.
 #include <signal.h>
 #include <stdlib.h>
 
@@ -12,29 +12,29 @@ namespace lens {
 
 namespace {
 
-// As kernels/lens/given.py passes it.
-struct RegionGiven {
+// As kernels/lens/cuda/launch_setup.py passes it.
+struct RegionSetup {
     uint64_t begin, end, zone_begin, zone_end;
     uint32_t space, of_thread;  // of_thread: addresses are offsets into the library's thread-local memory
     uint32_t number, spared;  // spared: not 0 for what the compiler keeps there, which it accesses by so many bytes
 };
 
-struct Given {
+struct LaunchSetup {
     const Kernel* kernel;
     uint64_t library;
     uint32_t threads, dynamic_shared_bytes, polls;
     uint64_t thread_local_at, regions, rows, sampled;  // rows: a region has one for each part of its zone
-    const RegionGiven* row;
+    const RegionSetup* row;
     const uint64_t* sample;
 };
 
-LaunchInfo launch_of(const Given& given) {
+LaunchInfo launch_of(const LaunchSetup& given) {
     LaunchInfo launch = {};
     launch.threads = given.threads;
     launch.dynamic_shared_bytes = given.dynamic_shared_bytes;
     const ThreadLocal memory = move_thread_local(given.kernel->function, given.thread_local_at);
     for (uint64_t i = 0; i < given.rows; ++i) {
-        const RegionGiven& one = given.row[i];
+        const RegionSetup& one = given.row[i];
         // Without red zones what lies beyond the library's own memory is somebody else's.
         const bool bounded = one.of_thread && !memory.moved;
         if (bounded && one.zone_begin >= memory.bytes) continue;
@@ -85,7 +85,7 @@ void catch_faults() {
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 // The kernel to launch in place of the one given, on one OS thread.
-EXPORTED const kernels::Kernel* kernels_lens_prepare(const kernels::lens::Given* given) {
+EXPORTED const kernels::Kernel* kernels_lens_prepare(const kernels::lens::LaunchSetup* given) {
     using kernels::lens::recorder;
     static kernels::Kernel traced;
     std::vector<uint64_t> sample(given->sample, given->sample + given->sampled);

@@ -28,7 +28,7 @@ from kernels.ops.layer_norm.cases import too_many_atomics
 from kernels.ops.layer_norm.registration import Gradients
 from kernels.ops.layer_norm.triton_backward_wide import wide
 from kernels.ops.layer_norm.triton_column_sums import Partials, store_partials
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 from kernels.unsupported import first_of, needs_interpreter
 
 # x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at

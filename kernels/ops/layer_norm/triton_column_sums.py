@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import empty_contiguous
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 
 
 @triton.jit

@@ -19,7 +19,7 @@ import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.operation import Variant
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 from kernels.unsupported import needs_interpreter
 
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.

@@ -16,7 +16,7 @@ from kernels.cuda import RawModule
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 from kernels.unsupported import needs_compiler, needs_interpreter
 
 VARIANTS: tuple[Variant, ...] = ()

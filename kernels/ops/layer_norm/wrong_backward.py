@@ -16,7 +16,7 @@ from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, triton_b
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
 from kernels.ops.layer_norm.registration import differentiable
 from kernels.ops.layer_norm.triton_column_sums import Partials
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 from kernels.unsupported import needs_compiler, needs_interpreter
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kernels.grading import counters, properties, stops
-from kernels.grading.differences import described
+from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 from kernels.grading.labs.detective import calls
+from kernels.grading.properties import counters, termination
+from kernels.grading.properties.differences import described
 
 
 def _blocks(n: int) -> int:
@@ -63,7 +64,7 @@ def _exercise(
     *of_its_own: Property,
 ) -> Exercise:
     come = "All threads of the block have to come to a barrier, and to a shuffle all lanes that its mask names."
-    every = properties.stays_inside(), stops.meets(hint=come), stops.finishes()
+    every = properties.stays_inside(), termination.meets(hint=come), termination.finishes()
     return Exercise(name=name, language="cuda", call=call, cases=cases, drawn=drawn, properties=(*every, *of_its_own))
 
 

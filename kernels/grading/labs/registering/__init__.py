@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from kernels.grading import compilation
 from kernels.grading.exercise import Call, Exercise
-from kernels.grading.labs.registering import layouts, observed, told
+from kernels.grading.labs.registering import layouts, observers, properties
+from kernels.grading.python import triton_compile
 
-_GIVEN = "import torch; from kernels.grading.labs.registering.given import "
+_IMPORTS = "import torch; from kernels.grading.labs.registering.starter import "
 
 
 def _rms_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
@@ -89,21 +89,21 @@ EXERCISES = (
             "transposed": {"M": range(2, 5), "N": range(9, 40)},
             "part": {"M": range(2, 5), "N": range(9, 40)},
         },
-        prelude=_GIVEN + "launch_backward, launch_forward",
-        observe=observed.differentiable,
-        modules=observed.MODULES,
+        prelude=_IMPORTS + "launch_backward, launch_forward",
+        observe=observers.differentiable,
+        modules=observers.MODULES,
         seconds=60,
         properties=(
-            compilation.finishes(told.ADVICE),
-            told.an_operator("rms_norm"),
-            told.right(
+            triton_compile.finishes(properties.ADVICE),
+            properties.an_operator("rms_norm"),
+            properties.right(
                 "y",
                 *_CONTIGUOUS,
                 name="y is what the kernel computes",
                 stage="compiles",
                 hint="launch_forward(x, eps) returns y.",
             ),
-            told.right(
+            properties.right(
                 "y",
                 *_STRIDED,
                 name="also where x is not contiguous",
@@ -111,14 +111,14 @@ EXERCISES = (
                 hint="The kernel takes the elements as they follow each other in memory, whatever the strides. "
                 "x.contiguous() is x itself, or a copy in that order.",
             ),
-            told.told(
+            properties.fact_property(
                 "strides",
                 "y is contiguous",
                 "compiles",
                 lambda found, _: found and f"y has the strides {found}, and the kernel's result is contiguous",
                 "Return what launch_forward returns. empty_like keeps the strides of x, and so does clone.",
             ),
-            told.told(
+            properties.fact_property(
                 "fake",
                 "the fake implementation says what comes out",
                 "compiles",
@@ -126,7 +126,7 @@ EXERCISES = (
                 "It is given x without memory, and returns a new tensor without memory: x.new_empty(…) has x's dtype and "
                 "device, and is contiguous, as the kernel's result is. empty_like keeps the strides of x.",
             ),
-            told.told(
+            properties.fact_property(
                 "gradient",
                 "autograd has a gradient",
                 "writes",
@@ -134,14 +134,14 @@ EXERCISES = (
                 "rms_norm.register_autograd(backward, setup_context=save): one gradient for each argument, and None "
                 "where it has none.",
             ),
-            told.told(
+            properties.fact_property(
                 "backward operators",
                 "the backward is an operator, too",
                 "right",
-                told.backward_operator,
+                properties.backward_operator,
                 "Register launch_backward as a second operator, with a fake implementation, and call that.",
             ),
-            told.right(
+            properties.right(
                 "dx",
                 *_CONTIGUOUS,
                 name="dx is what the backward kernel computes",
@@ -149,27 +149,27 @@ EXERCISES = (
                 hint="launch_backward(dy, x, eps) returns dx.",
                 **{"the gradient with dy and x exchanged": lambda x, dy, eps, **_: {"dx": _gradient(x, dy, eps)}},
             ),
-            told.right(
+            properties.right(
                 "dx",
                 *_STRIDED,
                 name="also where dy or x is not contiguous",
                 stage="right",
                 hint="launch_backward takes both to be contiguous. dy may be transposed, or one value with strides of 0.",
             ),
-            told.told(
+            properties.fact_property(
                 "unnoticed",
                 "a change of x before the backward is noticed",
                 "right",
-                told.unnoticed,
+                properties.unnoticed,
                 "A tensor that is kept by ctx.save_for_backward is compared with its version. One that is an attribute "
                 "of ctx is not.",
             ),
-            told.told("kept", "nothing is kept but x", "right", told.kept),
-            told.launched_once(
+            properties.fact_property("kept", "nothing is kept but x", "right", properties.kept),
+            properties.launched_once(
                 "forward and backward are one launch each",
                 {"launched": "rms_norm_kernel", "backward launched": "rms_norm_backward_kernel"},
             ),
-            told.told(
+            properties.fact_property(
                 "backward fake",
                 "the backward's fake implementation says what comes out, too",
                 "costs",
@@ -177,9 +177,9 @@ EXERCISES = (
                 "dx has the shape and the dtype of x, which are passed on as they are, and is contiguous, whatever dy and x "
                 "are.",
             ),
-            told.opcheck(),
-            told.one_graph(),
-            told.once(),
+            properties.opcheck(),
+            properties.one_graph(),
+            properties.once(),
         ),
     ),
     Exercise(
@@ -197,14 +197,14 @@ EXERCISES = (
             "transposed": {"M": range(2, 9), "N": range(9, 40)},
             "part": {"M": range(2, 9), "N": range(9, 40)},
         },
-        prelude=_GIVEN + "launch_ema",
-        observe=observed.in_place,
-        modules=observed.MODULES,
+        prelude=_IMPORTS + "launch_ema",
+        observe=observers.in_place,
+        modules=observers.MODULES,
         seconds=60,
         properties=(
-            compilation.finishes(told.ADVICE),
-            told.an_operator("ema_"),
-            told.right(
+            triton_compile.finishes(properties.ADVICE),
+            properties.an_operator("ema_"),
+            properties.right(
                 "average",
                 "first",
                 "float16",
@@ -212,7 +212,7 @@ EXERCISES = (
                 stage="compiles",
                 hint="launch_ema(average, value, decay) changes average.",
             ),
-            told.right(
+            properties.right(
                 "average",
                 *_STRIDED,
                 name="also where it is not contiguous",
@@ -220,7 +220,7 @@ EXERCISES = (
                 hint="Both are taken as contiguous: copy what is not. What is written to a copy has to come back: "
                 "average.copy_(…) writes to average, wherever that lies.",
             ),
-            told.told(
+            properties.fact_property(
                 "around",
                 "what lies around average stays",
                 "compiles",
@@ -228,16 +228,16 @@ EXERCISES = (
                     "elements of the wider matrix that are none of average were changed" if changed else None
                 ),
             ),
-            told.told(
+            properties.fact_property(
                 "schema",
                 "the schema says what is changed",
                 "writes",
-                lambda found, _: told.schema(*found),
+                lambda found, _: properties.schema(*found),
                 "mutates_args has the names of the arguments that the operator writes to, and -> None says that it returns "
                 "nothing.",
             ),
-            told.launched_once("it is one launch", {"launched": "ema_kernel"}),
-            told.opcheck(),
+            properties.launched_once("it is one launch", {"launched": "ema_kernel"}),
+            properties.opcheck(),
         ),
     ),
 )

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernels import triton_launch
-from kernels.grading.differences import differing
+from kernels.grading.properties.differences import differing
+from kernels.triton.launch import launch, watched
 
 Called = tuple[torch._ops.OpOverload, tuple, Any]
 
@@ -44,15 +44,15 @@ class Calls(TorchDispatchMode):
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[Calls]:
-        with self, triton_launch.watched(self._launch):
+        with self, watched(self._launch):
             yield self
 
     def _launch(self, kernel: Any, grid: Any, args: Sequence[Any], options: Mapping[str, Any]) -> None:
         self.launched.append(kernel.fn.__name__)
         if not all(has_values(arg) for arg in args if isinstance(arg, torch.Tensor)):
             raise RuntimeError(f"{self.launched[-1]} was launched on tensors without memory")
-        with triton_launch.watched(None):
-            triton_launch.launch(kernel, grid, *args, **options)
+        with watched(None):
+            launch(kernel, grid, *args, **options)
 
 
 def has_values(arg: Any) -> bool:

@@ -7,7 +7,7 @@ import torch
 CONTIGUOUS, TRANSPOSED, PART, ONE_VALUE = "contiguous", "transposed", "columns of a wider one", "one value"
 
 
-def of(values: torch.Tensor, layout: str) -> tuple[torch.Tensor, torch.Tensor]:
+def matrix(values: torch.Tensor, layout: str) -> tuple[torch.Tensor, torch.Tensor]:
     """A matrix with these values, M×N, and the memory that it lies in. ONE_VALUE has the first of them everywhere."""
     M, N = values.shape
     if layout == CONTIGUOUS:

@@ -1,0 +1,88 @@
+"""Profiles the calls of profile_calls.py with Nsight Compute. Recorded on a GPU:
+
+    python -m book.recorders.profile FOLDER     write FOLDER/<gpu>.json
+
+The file holds `machine` and `profiles`: see kernels/measure/recorded/profile.py.
+"""
+
+import csv
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from book.recorders.profile_calls import MARK
+from book.recorders.profile_metrics import SECTIONS, asked, numbers
+from kernels.measure.results import facts, file_name, write
+
+OPTIONS = "--clock-control none --profile-from-start off --csv --page raw --print-units base"
+
+
+def rows(table: str) -> Iterator[dict[str, str]]:
+    """The kernels in a raw table that Nsight Compute wrote, in order."""
+    lines = table.splitlines()
+    start = next((number for number, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if start is None:
+        raise SystemExit("Nsight Compute wrote no table: it cannot read the counters here. It said:\n" + table[-2000:])
+    read = csv.DictReader(lines[start:])
+    next(read)  # the units
+    yield from read
+
+
+def kernels_of_calls(table: str) -> list[list[dict]]:
+    """For each call its kernels, as `numbers` has them, with names, grids and blocks."""
+    calls: list[list[dict]] = []
+    for row in rows(table):
+        if MARK in row["Kernel Name"]:
+            calls.append([])
+        else:
+            about = {
+                "name": short(row["Kernel Name"]),
+                "grid": sizes(row["Grid Size"]),
+                "block": sizes(row["Block Size"]),
+            }
+            calls[-1].append(about | numbers(row))
+    return calls
+
+
+def short(name: str) -> str:
+    """A kernel's name without its parameters and the namespaces that everything is in."""
+    name = re.sub(r"^void |\(anonymous namespace\)::|<unnamed>::|at::native::|\(.*", "", name)
+    return name if len(name) <= 60 else name[:59] + "…"
+
+
+def sizes(text: str) -> list[int]:
+    """ "(132, 1, 1)" as numbers."""
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def profile() -> list[dict]:
+    """Every call with its kernels."""
+    listed = subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True).stdout.split()
+    options = itertools.chain(OPTIONS.split(), *(("--section", section) for section in SECTIONS))
+    with tempfile.TemporaryDirectory() as folder:
+        made, table = Path(folder) / "calls.json", Path(folder) / "table.csv"
+        command = ["ncu", *options, "--metrics", ",".join(asked(listed)), "--log-file", str(table)]
+        environment = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no compilers under the profiler
+        run = subprocess.run(
+            [*command, sys.executable, "-m", "book.recorders.profile_calls", str(made)], env=environment
+        )
+        if run.returncode or not made.exists():
+            said = table.read_text()[-2000:] if table.exists() else ""
+            raise SystemExit(f"Nsight Compute stopped with {run.returncode}:\n{said}")
+        fields, kernels = json.loads(made.read_text()), kernels_of_calls(table.read_text())
+    return [call | {"kernels": of_call} for call, of_call in zip(fields, kernels, strict=True)]
+
+
+if __name__ == "__main__":
+    about = facts()
+    version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
+    about["versions"]["ncu"] = next(
+        (line.split()[1] for line in version.splitlines() if line.startswith("Version")), None
+    )
+    write(Path(sys.argv[1]) / file_name(about["gpu"]), {"machine": about}, "profiles", profile())

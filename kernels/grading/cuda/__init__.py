@@ -1,0 +1,115 @@
+"""Runs submissions in CUDA C: traced by the lens, and on a GPU where there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from kernels import lens, worker
+from kernels.cuda import CompileError, Kernel, LaunchError, RawModule
+from kernels.cuda.isolated import isolated
+from kernels.cuda.parameters import declared
+from kernels.cuda.source import kernels_in
+from kernels.grading.cuda.forbidden import violation
+from kernels.grading.exercise import Call, Exercise, Trial
+from kernels.lens.cuda import instrumented
+
+_FAILURES = (CompileError, LaunchError, TypeError, ValueError, worker.WorkerError)
+
+
+def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
+    """What is the matter with a text that cannot be tried, and in whose words. Compiled as the lens does, which keeps it."""
+    if said := violation(exercise.source(text)):
+        return "is not allowed", said
+    try:
+        worker.run(_compile, _kernel(exercise, text), seconds=60, device="cpu")
+    except (CompileError, worker.WorkerError) as error:
+        said = str(error)
+        if exercise.name not in kernels_in(text) and f"{exercise.name}.cu:" not in said:  # it names no line of the text
+            said = f"there is no kernel {exercise.name}: keep the kernel's name, which the check asks for"
+        return "does not compile", said
+    return None
+
+
+def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> list[Trial]:
+    """Every call traced, up to the first that fails; with a GPU, also run there. A `seed` of 0: threads run by number."""
+    kernel = _kernel(exercise, text)
+    done: list[Trial] = []
+    for trial in trials:
+        done.append(_traced(exercise, kernel, trial, seed))
+        if done[-1].error:
+            return done  # so that an endless loop is waited for once
+    if torch.cuda.is_available():
+        with contextlib.redirect_stdout(io.StringIO()):  # the trace has printed the same
+            done += [_on_gpu(exercise, kernel, trial) for trial in trials]
+    return done
+
+
+def _kernel(exercise: Exercise, text: str) -> Kernel:
+    module = RawModule(code=exercise.source(text), path=f"{exercise.name}.cu")
+    return module.get_function(exercise.name)
+
+
+def _compile(kernel: Kernel) -> None:
+    instrumented.load(kernel)
+
+
+def _traced(exercise: Exercise, kernel: Kernel, trial: Trial, seed: int) -> Trial:
+    call, args = trial.call, _copies(trial.call, "cpu")
+    launch = (kernel, call.grid, call.block, tuple(args.values()), call.shared_mem)
+    try:
+        found = lens.trace(*launch, seed=seed or None, seconds=exercise.seconds)
+    except _FAILURES as error:
+        return replace(trial, error=str(error))
+    return replace(_done(trial, args), error=found.error, traces=(_as_asked(found, list(args)),))
+
+
+def _as_asked(found: lens.Trace, args: Sequence[str]) -> lens.Trace:
+    """A trace whose arrays are named as the exercise names its arguments, whatever the text calls the parameters.
+
+    Findings stay in the words of the text, whose lines they are read beside. What else the text calls like an argument, such
+    as shared memory, is then "your x".
+    """
+    own = dict(enumerate(one.name if one else "" for one in declared(found.source, found.kernel)))
+    names = {name: f"your {name}" for name in args}
+    # What the lens cannot name is "argument 0".
+    names |= {own.get(number) or f"argument {number}": name for number, name in enumerate(args)}
+
+    def asked(name: str) -> str:
+        return names.get(name, name)
+
+    accesses = [
+        replace(
+            one,
+            names=tuple(map(asked, one.names)),
+            samples=tuple(replace(request, array=asked(request.array)) for request in one.samples),
+        )
+        for one in found.accesses
+    ]
+    busiest = {asked(name): most for name, most in found.busiest.items()}
+    return replace(found, accesses=tuple(accesses), busiest=busiest)
+
+
+def _on_gpu(exercise: Exercise, kernel: Kernel, trial: Trial) -> Trial:
+    trial = replace(trial, on_gpu=True)
+    call, args = trial.call, _copies(trial.call, "cuda")
+    try:
+        isolated(kernel, call.grid, call.block, tuple(args.values()), call.shared_mem, seconds=exercise.seconds)
+    except _FAILURES as error:
+        return replace(trial, error=str(error))
+    return _done(trial, args)
+
+
+def _copies(call: Call, device: str) -> dict:
+    return {
+        name: arg.to(device, copy=True) if isinstance(arg, torch.Tensor) else arg for name, arg in call.args.items()
+    }
+
+
+def _done(trial: Trial, args: dict) -> Trial:
+    outputs = {name: args[name].cpu() for name in trial.call.expected}
+    return replace(trial, outputs=outputs, left=trial.call.inputs(args))

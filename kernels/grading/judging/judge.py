@@ -1,0 +1,118 @@
+"""Tries a submission and says which properties hold.
+
+The submission runs in worker processes, on copies of its arguments. What it should have computed is known here alone. It is
+tried twice: on values that are the same at every check, so that what is wrong stays the same while it is being mended, and
+then on fresh ones, that no text can have been written for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from kernels.grading import cuda, python
+from kernels.grading.exercise import STAGES, Call, Exercise, Property, Trial
+from kernels.grading.judging import speed
+from kernels.grading.judging.report import Report, Verdict
+from kernels.grading.properties import known_mistakes
+from kernels.lens import Launches, Trace
+
+_SHOWN = 0  # the seed of the values that stay
+_PRINTED = 2_000  # characters of what a submission prints that are shown
+_BACKENDS = {"cuda": cuda, "triton": python, "torch": python}
+
+
+class NotTraced(RuntimeError):
+    """A submission that did not come to a launch. A notebook shows what it says, and none of the lines that raised it."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def taken(exercise: Exercise, text: str) -> Report:
+    """A report without verdicts: whether a submission can be tried, and why not. Nothing is called."""
+    refusal = _BACKENDS[exercise.language].refusal(exercise, text)
+    return Report(exercise.name, headed=refusal[0], refused=refusal[1]) if refusal else Report(exercise.name)
+
+
+def grade(exercise: Exercise, text: str) -> Report:
+    """Try a submission: the text of its cell, without the `%%` line."""
+    report = taken(exercise, text)
+    if report.refused:
+        return report
+    printed = io.StringIO()
+    for seed in (_SHOWN, int.from_bytes(os.urandom(6), "little")):
+        # What is printed on values that change would change, too; and warnings go nowhere.
+        output = printed if seed == _SHOWN else io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
+            trials = _BACKENDS[exercise.language].run(exercise, text, _calls(exercise, seed), seed)
+        verdicts = _verdicts(exercise.properties, trials)
+        if any(one.state != "held" for one in verdicts):
+            break
+    if exercise.bench:
+        right = all(one.state == "held" for one in verdicts)
+        verdicts += (speed.verdict(exercise, text) if right else Verdict(speed.NAME, "waits"),)
+    said = printed.getvalue()
+    said = said if len(said) <= _PRINTED else f"{said[:_PRINTED]}\n…"
+    return Report(exercise.name, verdicts, printed=said)
+
+
+def trace(exercise: Exercise, text: str, case: str) -> Trace | Launches:
+    """What the lens sees of one call, on the values that stay. NotTraced: the submission did not come to a launch."""
+    backend = _BACKENDS[exercise.language]
+    if (report := taken(exercise, text)).refused:
+        raise NotTraced(str(report))
+    tried = backend.run(exercise, text, [one for one in _calls(exercise, _SHOWN) if one.case == case], _SHOWN)[0]
+    if not tried.traces:
+        raise NotTraced(tried.error or f"{exercise.name} launched nothing")
+    return tried.traces[0] if len(tried.traces) == 1 else Launches(tried.traces)
+
+
+def _calls(exercise: Exercise, seed: int) -> list[Trial]:
+    """A trial for each case, not run yet."""
+    calls = []
+    for number, (name, sizes) in enumerate(exercise.cases.items()):
+        random = torch.Generator().manual_seed(seed + number)
+        if seed != _SHOWN:
+            sizes = {**sizes, **{of: _one_of(drawn, random) for of, drawn in exercise.drawn.get(name, {}).items()}}
+        call = exercise.call(random, **sizes)
+        # Each in memory of its own: what lies beyond its end then is nobody's.
+        own = {name: arg.clone() if isinstance(arg, torch.Tensor) else arg for name, arg in call.args.items()}
+        call = replace(call, args=own)
+        _spoil(call)
+        calls.append(Trial(name, sizes, call))
+    return calls
+
+
+def _one_of(numbers: range, random: torch.Generator) -> int:
+    return numbers[int(torch.randint(len(numbers), (), generator=random))]
+
+
+def _spoil(call: Call) -> None:
+    """Fill the outputs with what no submission computes."""
+    for name in call.expected:
+        if name in call.args and name not in call.updated:
+            output = call.args[name]
+            output.fill_(float("nan") if output.is_floating_point() else torch.iinfo(output.dtype).min)
+
+
+def _verdicts(properties: Sequence[Property], trials: Sequence[Trial]) -> tuple[Verdict, ...]:
+    found: list[Verdict] = []
+    failed: set[str] = set()  # stages
+    for one in properties:
+        if failed & set(STAGES[: STAGES.index(one.stage)]):
+            said = "" if found[-1].state == "waits" else "judged when what is above holds"
+            found.append(Verdict(one.name, "waits", said))
+        elif message := one.broken(trials):
+            # One hint at a time, and none where the message names the mistake.
+            hint = "" if one.stage in failed or known_mistakes.LIKE in message else one.hint
+            found.append(Verdict(one.name, "broken", message, hint))
+            failed.add(one.stage)
+        else:
+            found.append(Verdict(one.name, "held"))
+    return tuple(found)

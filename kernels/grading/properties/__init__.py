@@ -1,0 +1,115 @@
+"""Properties that labs share. Each function makes a `Property`; `hint` is passed on to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from kernels.grading.exercise import Property, Trial
+from kernels.grading.properties.differences import described, differing, mismatch
+from kernels.tolerance import compare, wrong_elements
+
+
+def stays_inside(hint: str = "") -> Property:
+    """No access outside of an array, and none that is misaligned."""
+    return without("out of bounds", "misaligned access", name="it stays inside its arrays", hint=hint)
+
+
+def without(*kinds: str, name: str, stage: str = "runs", hint: str = "") -> Property:
+    """The lens found nothing of these kinds, such as "race" (see `kernels.lens.Finding`)."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in trials:
+            for finding in (found for trace in trial.traces for found in trace.findings):
+                if finding.kind in kinds:
+                    return f"{finding}\n(with {trial.where})"
+        return None
+
+    return Property(name, broken, stage, hint)
+
+
+def finishes(hint: str = "") -> Property:
+    """No call stopped at an error, a limit of time or memory, or a barrier that not all threads reach."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        return next((f"{trial.error}\n(with {trial.where})" for trial in trials if trial.error), None)
+
+    return Property("it runs to its end", broken, "runs", hint)
+
+
+def written(name: str, hint: str = "") -> Property:
+    """Every element of every output was written (CUDA C)."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in trials:
+            for output, values in trial.outputs.items():
+                if values.shape != trial.call.expected[output].shape:
+                    continue  # `right` says so
+                blank = values.isnan() & ~trial.call.expected[output].isnan()
+                if output in trial.call.args and not values.is_floating_point():
+                    blank = values == torch.iinfo(values.dtype).min
+                if blank.numel() and blank.all():
+                    were = "the NaN that" if values.is_floating_point() else "what"
+                    said = f"nothing was written to {output}: its elements are {were} they were before"
+                    return said if trial is trials[0] else f"{said}\n(with {trial.where})"
+                if blank.any():
+                    return f"{described(output, blank, 'was', 'were')} never written\n(with {trial.where})"
+        return None
+
+    return Property(name, broken, "writes", hint)
+
+
+def leaves(name: str = "what it is given stays as it was") -> Property:
+    """No call changes an argument that is no output: judged before values, which others may take from it."""
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in trials:
+            if message := next(filter(None, (_changed(trial, of) for of in trial.left)), None):
+                return f"{message}\n(with {trial.where})"
+        return None
+
+    return Property(name, broken, "writes", "An output has memory of its own, such as torch.empty_like(x).")
+
+
+def right(*cases: str, name: str, exact: bool = False, hint: str = "") -> Property:
+    """The outputs are as expected: by the rule of `kernels.tolerance`, or to the bit if `exact`. cases: by default, all.
+
+    And the other arguments are as they were.
+    """
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in (one for one in trials if not cases or one.case in cases):
+            wrong = (_wrong(trial, output, exact) for output in trial.call.expected)
+            changed = (_changed(trial, name) for name in trial.left)
+            if message := next(filter(None, (*wrong, *changed)), None):
+                return f"{message}\n(with {trial.where})"
+        return None
+
+    return Property(name, broken, "right", hint)
+
+
+def _wrong(trial: Trial, output: str, exact: bool) -> str | None:
+    got, expected, call = trial.outputs[output], trial.call.expected[output], trial.call
+    dtype = next((of[output].dtype for of in (call.baseline, call.args) if output in of), expected.dtype)
+    if got.shape != expected.shape or got.dtype != dtype:
+        return f"{output} is {got.dtype} of shape {tuple(got.shape)}, expected {dtype} of shape {tuple(expected.shape)}"
+    if exact or not dtype.is_floating_point:
+        wrong = differing(got, expected)
+        return mismatch(output, got, expected, wrong) if wrong.any() else None
+    baseline = call.baseline.get(output, expected.to(dtype))
+    _, failure = compare(got, expected, baseline, dtype)
+    if failure is None:
+        return None
+    wrong = wrong_elements(got, expected, baseline)
+    return mismatch(output, got, expected, wrong) if wrong.any() else f"{output}: {failure}"
+
+
+def _changed(trial: Trial, name: str) -> str | None:
+    """Of an argument that the call was to read, by which lines it was changed, and where."""
+    changed = differing(trial.left[name], trial.call.args[name])
+    if not changed.any():
+        return None
+    lines = {one.line for one in trial.accesses if one.kind != "load" and {name, f"{name}_ptr"} & set(one.names)}
+    by = f"line {', '.join(map(str, sorted(lines)))} writes {name}, which is to be read: " if lines else ""
+    return f"{by}{described(name, changed, 'is', 'are')} not what was given"

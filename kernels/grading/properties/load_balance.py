@@ -1,0 +1,50 @@
+"""A property of how a kernel spreads its work over the warps of its launch, or the programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kernels.grading.exercise import Property, Trial
+from kernels.grading.properties.counters import counted
+
+# Times the share. A thread may take four elements where the launch has one for each; or a block, two tiles that change places.
+_SLACK = 4
+_SLACK_OF_PROGRAMS = 2
+
+
+def shared(
+    array: str, *cases: str, name: str = "the blocks share the work", least: int = 1, hint: str = ""
+) -> Property:
+    """No warp of CUDA C, or program of Triton, asks for an array much more often than if all of the launch took part.
+
+    cases: by default, all. In some of them there may be nothing to do, such as for an empty image.
+    least: so many warps or programs at least should have taken part, however few there are.
+    """
+
+    def broken(trial: Trial) -> str | None:
+        for trace in trial.traces:
+            requests = sum(one.requests for one in trace.accesses if array in one.names)
+            in_triton = trace.constants is not None
+            warps = 1 if in_triton else -(-math.prod(trace.block) // 32)
+            share = -(-requests // max(trace.blocks * warps, least))
+            slack = _SLACK_OF_PROGRAMS if in_triton else _SLACK
+            busiest = trace.busiest[array] if requests else 0
+            if busiest > slack * share:
+                who = "program" if in_triton else "warp"
+                all_of = f"{trace.blocks} programs" if in_triton else f"{trace.blocks} blocks of {warps} warps"
+                alike = f"if all {all_of} took part" if trace.blocks * warps >= least else f"with {least} programs"
+                return (
+                    f"one {who} makes {busiest:,} of {requests:,} requests to {array}, where {share} would do {alike}"
+                )
+        return None
+
+    unevenly = counted(name, cases, broken, hint)
+
+    def of_trials(trials: Sequence[Trial]) -> str | None:
+        if not any(array in access.names for one in trials for access in one.accesses):
+            return f"no line reads or writes an array {array}"
+        return unevenly.broken(trials)
+
+    return replace(unevenly, broken=of_trials)

@@ -1,0 +1,70 @@
+"""What NVRTC makes of a kernel for the reference target, with no GPU: registers and shared memory."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kernels.cuda import CompileError, Kernel
+from kernels.cuda.cpu.headers import cuda_headers
+from kernels.cuda.source import NVRTC_HEADERS, Source
+
+
+def compiled(kernel: Kernel, target: int = 90) -> dict[str, int]:
+    """`registers` of a thread, `spilled_bytes`, and static `shared_bytes` of a block, as ptxas reports them for sm_90.
+
+    CompileError; ImportError where cuda-bindings or NVRTC is not installed.
+    """
+    return kernel._module.first_that_compiles(kernel.name, lambda source: _compiled(source, kernel.name, target))
+
+
+def _compiled(source: Source, name: str, target: int) -> dict[str, int]:
+    from cuda.bindings import nvrtc
+
+    def call(function: str, *args: Any) -> Any:
+        error, *found = getattr(nvrtc, f"nvrtc{function}")(*args)
+        if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise RuntimeError(f"nvrtc{function} failed: {error.name}")
+        return found[0] if found else None
+
+    folders = (NVRTC_HEADERS, *cuda_headers())
+    # Beside a driver NVRTC keeps what it compiled, and gives it back without the report.
+    options = [
+        f"--gpu-architecture=sm_{target}",
+        "--ptxas-options=-v",
+        "--no-cache",
+        *(f"-I{folder}" for folder in folders),
+    ]
+    options += [*source.options, *([] if any("-std=" in option for option in source.options) else ["-std=c++17"])]
+    program = call("CreateProgram", source.for_nvrtc.encode(), source.filename.encode(), 0, [], [])
+    try:
+        call("AddNameExpression", program, name.encode())
+        (error,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        log = bytearray(call("GetProgramLogSize", program))
+        call("GetProgramLog", program, log)
+        text = log.decode(errors="replace").rstrip("\0")
+        if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(
+                f"{source.filename} does not compile (NVRTC):\n{source.with_errors_located(text.strip())}"
+            )
+        symbol = call("GetLoweredName", program, name.encode()).decode()
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    of_kernel = re.search(
+        rf"Compiling entry function '{re.escape(symbol)}'(.*?)(?=Compiling entry function|\Z)", text, re.S
+    )
+    return report(of_kernel.group(1))
+
+
+def report(log: str) -> dict[str, int]:
+    """Registers, spilled bytes and static shared memory from ptxas -v."""
+
+    def number(pattern: str) -> int:
+        found = re.search(pattern, log)
+        return int(found.group(1)) if found else 0
+
+    return {
+        "registers": number(r"Used (\d+) registers"),
+        "spilled_bytes": number(r"(\d+) bytes spill stores") + number(r"(\d+) bytes spill loads"),
+        "shared_bytes": number(r"(\d+) bytes smem"),
+    }

@@ -1,0 +1,168 @@
+"""A traced launch, in the worker process."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from kernels.cuda import Kernel, arguments, cpu, order
+from kernels.cuda.cpu import build, translate
+from kernels.lens.arrays import Place, named_arrays
+from kernels.lens.cuda import findings, instrumented, symbols
+from kernels.lens.cuda.buffers import surrounded
+from kernels.lens.cuda.launch_setup import SPACES, launch_setup, regions
+from kernels.lens.request import Request, first_of
+from kernels.lens.result import Access, Trace
+from kernels.worker.tensors import copy_storage
+
+# `Kind` of cpu/events.h. An asynchronous copy loads from where it comes and stores to where it goes.
+_KINDS = ("load", "store", "atomic", "load", "store", "load", "store")
+
+
+def run(
+    kernel: Kernel,
+    variables: dict[str, bytes],
+    grid: tuple,
+    block: tuple,
+    args: tuple,
+    shared_mem: int,
+    seed: int | None,
+    sampled: int | None,
+) -> tuple[Trace, tuple, dict[str, bytes]]:
+    """The trace, the tensors as the launch left them, and those of the text's variables that it changed."""
+    grid, block = arguments.dimensions(grid, "grid"), arguments.dimensions(block, "block")
+    arguments.block_threads(block)
+    loaded = instrumented.load(kernel)
+    source = loaded.source
+    shared_mem = arguments.shared_bytes(shared_mem, loaded.function.static_shared_bytes, kernel._raised)
+    loaded.function.put_back(variables)
+    memory = loaded.function.memory
+    before = {symbol: bytes(value) for symbol, value in memory.items()}
+    copies, buffers = surrounded(args)
+    layout = arguments.Layout(loaded.function.sizes, loaded.function.offsets, kernel._declared)
+    packed = layout.pack(copies)
+    names = [parameter.name if parameter else "" for parameter in kernel._declared]
+
+    count = math.prod(grid)
+    sample = _sample(count, sampled)
+    if sample and kernel._module._cooperative:
+        raise ValueError("blocks: a cooperative launch cannot be sampled, since its blocks wait for each other")
+    known = regions(loaded, buffers, names)
+    prepared = launch_setup(loaded, math.prod(block), shared_mem, known, sample, build.waits(source))
+    lens = instrumented.lens()
+    traced = lens.kernels_lens_prepare(ctypes.byref(prepared))
+    function = loaded.function
+    function._kernel = cpu._Kernel.from_address(traced)
+    os.environ["KERNELS_CPU_THREADS"] = "1"
+    with order(seed) if seed is not None else contextlib.nullcontext():
+        error = function.launch(grid, block, packed, shared_mem, kernel._module._cooperative)
+    raw = json.loads(lens.kernels_lens_result())
+
+    # Regions by number, as cpu/launch.cpp has them; the last is dynamic shared memory.
+    named = [region.name for region in known] + [" ".join(sorted(translate.dynamic_shared_names(source)))]
+    pcs = {count[0] for count in raw["counts"]} | findings.pcs(raw["findings"])
+    code = symbols.places(loaded.path, source.filename, pcs)
+    lines = {pc: place.line for pc, place in code.items()}
+    places = named_arrays(known, args, source, named[-1], shared_mem)
+    accesses = _accesses(raw["counts"], code, named, places, grid)
+    scale = count / raw["blocks_run"] if sample and raw["blocks_run"] else 1
+    changed: dict[str, bytes] = {}
+    if not sample and not error:
+        changed = {symbol: bytes(value) for symbol, value in memory.items() if bytes(value) != before[symbol]}
+        for arg, copy in zip(args, copies, strict=True):
+            if isinstance(arg, torch.Tensor):
+                copy_storage(copy.untyped_storage(), arg.untyped_storage())
+    return (
+        Trace(
+            kernel=kernel.name,
+            grid=grid,
+            block=block,
+            shared_mem=shared_mem,
+            source=source.code,
+            filename=source.filename,
+            accesses=tuple(_scaled(access, scale) for access in accesses),
+            barriers=round(raw["barriers"] * scale),
+            simt_efficiency=raw["steps_of_lanes"] / (32 * raw["steps"]) if raw["steps"] else 1.0,
+            blocks_run=len(sample) if sample else count,
+            blocks=count,
+            findings=findings.read(raw["findings"], lines, places, grid, block, error, source),
+            error=error,
+            busiest={name: most for name, most in zip(named, raw["busiest"], strict=False) if most},
+        ),
+        args,
+        changed,
+    )
+
+
+def _sample(blocks: int, wanted: int | None) -> list[int]:
+    """The numbers of the blocks to run, evenly spread; empty when all are."""
+    if wanted is None or wanted >= blocks:
+        return []
+    return [(2 * index + 1) * blocks // (2 * wanted) for index in range(wanted)]
+
+
+# NVIDIA's headers copy a pair of halves one by one on a host; a GPU does at once. (C4 is how g++ names a constructor.)
+_PAIR = re.compile(r"_ZN(7__half2|14__nv_bfloat162)(aS|C[124])")
+
+
+def _accesses(
+    counts: list[list], code: dict[int, symbols.Place], names: Sequence[str], places: Sequence[Place], grid: tuple
+) -> list[Access]:
+    """The counts of instructions, added up by line and by what they touch."""
+    merged: dict[tuple, list[int]] = {}  # the first number: of instructions
+    samples: dict[tuple, list[list[Request]]] = {}
+    for pc, kind, space, width, seen, *numbers, sampled in counts:
+        touched = tuple(dict.fromkeys(name for bit, name in enumerate(names) if seen >> min(bit, 63) & 1))
+        numbers = [1, *numbers]
+        if width == 2 and _PAIR.match(code[pc].function):
+            width, numbers = 4, _half_of_pair(*numbers)
+            sampled = [one for one in sampled if one[-1][0] % 4 == 0]
+        key = code[pc].line, _KINDS[kind], SPACES[space], width, touched
+        so_far = merged.setdefault(key, [0] * len(numbers))
+        merged[key] = [one + other for one, other in zip(so_far, numbers, strict=True)]
+        samples.setdefault(key, []).append([_request(places, grid, width, *one) for one in sampled])
+    ordered = sorted(merged.items(), key=lambda one: one[0])
+    return [Access(*key, *map(int, numbers), first_of(samples[key])) for key, numbers in ordered]
+
+
+def _request(
+    places: Sequence[Place],
+    grid: tuple,
+    width: int,
+    block: int,
+    warp: int,
+    region: int,
+    first: int,
+    lanes: list,
+    offsets: list,
+) -> Request:
+    """A request of so many bytes a lane, but for them as cpu/samples.cpp writes it."""
+    x, rest = block % grid[0], block // grid[0]
+    place = places[region]
+    origin = first + place.first
+    at = (x, rest % grid[1], rest // grid[1])
+    return Request(at, warp, place.name, place.element or width, origin, tuple(lanes), tuple(offsets))
+
+
+def _half_of_pair(
+    instructions: int, requests: int, lanes: int, asked: int, sectors: int, fewest_sectors: int, *wavefronts: int
+) -> list[float]:
+    """An access of 2 bytes as its half of one of 4 bytes, in the same sectors and words."""
+    fewest = min(2 * fewest_sectors, sectors)
+    halved = (number / 2 for number in (sectors, fewest, *wavefronts))
+    return [instructions / 2, requests / 2, lanes / 2, asked, *halved]
+
+
+def _scaled(access: Access, scale: float) -> Access:
+    if scale == 1:
+        return access
+    names = ("requests", "lanes", "bytes", "sectors", "fewest_sectors", "wavefronts", "fewest_wavefronts")
+    return replace(access, **{name: round(getattr(access, name) * scale) for name in names})
