@@ -27,7 +27,8 @@ from kernels.operation import Variant
 from kernels.ops.layer_norm.cases import too_many_atomics
 from kernels.ops.layer_norm.registration import Gradients
 from kernels.ops.layer_norm.triton_backward_wide import wide
-from kernels.ops.layer_norm.triton_column_sums import Partials, store_partials
+from kernels.triton import column_sums
+from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
 from kernels.unsupported import first_of, needs_interpreter
 
@@ -184,7 +185,7 @@ def prefetch_parameters(N: int) -> dict[str, int]:
     return {"ROWS": rows, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 8 // warps}
 
 
-SOURCE = (Path(__file__), *(Path(__file__).with_name(f"triton_{name}.py") for name in ("backward_wide", "column_sums")))
+SOURCE = (Path(__file__), Path(__file__).with_name("triton_backward_wide.py"), Path(column_sums.__file__))
 BACKWARD = (
     Variant(
         4,

@@ -15,7 +15,7 @@ from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, triton_backward
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
 from kernels.ops.layer_norm.registration import differentiable
-from kernels.ops.layer_norm.triton_column_sums import Partials
+from kernels.triton.column_sums import Partials
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_compiler, needs_interpreter
 
