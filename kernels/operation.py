@@ -45,6 +45,7 @@ class Variant:
         idea: the one thing that this rung does differently.
         source: the files that hold its text.
         unsupported: (case, machine) → the reason why it cannot run there, or None.
+        deterministic: whether the same inputs give the same bits on one kind of GPU.
     """
 
     level: int
@@ -53,6 +54,7 @@ class Variant:
     idea: str
     source: tuple[Path, ...]
     unsupported: Reason = never
+    deterministic: bool = True
 
     @property
     def key(self) -> str:
@@ -92,7 +94,8 @@ class Operation:
         peers: what it is timed against.
         cost: case → the least that must be moved and computed, forward.
         backward_cost: the same for the gradients alone, given the output's; None where the backward is not timed.
-        cases: by kind: "edge" (where kernels break), "model" (as models use it), "bench" (what is timed).
+        cases: by kind: "edge" (where kernels break), "model" (as models use it), "bench" (what is timed), "repeated" (where
+            sums are long enough for their order to show), "huge" (more than 2^31 elements in a matrix of rows).
         outputs: what it returns, in order.
         updates: names of the inputs that it updates in place, which are its outputs then, in order.
         decode: (outputs by name, inputs) → the values that they stand for, by name, in float64: for codes with scales, which

@@ -34,6 +34,8 @@ CASES = {
         *(Case((64, 768), dtype) for dtype in DTYPES),
         *(Case((2, 16, 1024), dtype) for dtype in DTYPES),
     ),
+    "repeated": (Case((300, 40)), Case((9, 9_000))),
+    "huge": tuple(Case((2**31 // width + 5, width), "bfloat16") for width in (64, 4_096, 32_768)),
     "bench": tuple(
         Case(shape, "bfloat16") for shape in ((32_768, 1_024), (32_768, 4_096), (32_768, 8_192), (8_192, 32_768))
     ),

@@ -183,6 +183,7 @@ BACKWARD = (
         "dweight and dbias by an atomic addition an element",
         SCALAR,
         first_of(too_many_atomics, needs_compiler),
+        deterministic=False,
     ),
     Variant(
         5, "partials", partials, "dweight and dbias by kernels in which a thread owns a column", SCALAR, needs_compiler

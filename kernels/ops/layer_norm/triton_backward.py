@@ -194,6 +194,7 @@ BACKWARD = (
         "one program a row; sums of columns by atomic additions",
         SOURCE,
         first_of(too_many_atomics, needs_interpreter),
+        deterministic=False,
     ),
     Variant(
         4,
