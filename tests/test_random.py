@@ -11,7 +11,7 @@ import triton.language as tl
 import kernels
 from kernels.cuda import RawModule
 from kernels.random import philox, philox_round, uniform
-from kernels.triton_launch import launch
+from kernels.triton.launch import launch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HEADER = Path(kernels.__file__).parent / "cuda" / "device" / "philox.cuh"
@@ -106,7 +106,7 @@ def test_the_compiler_gives_the_same_bits():
 
 def test_nvidias_compiler_takes_the_header():
     pytest.importorskip("cuda.bindings", reason="needs NVRTC: cuda-bindings and cuda-toolkit[nvrtc]")
-    from kernels.lens.compiled import compiled
+    from kernels.lens.cuda.resources import compiled
 
     assert compiled(CUDA.get_function("numbers"))["spilled_bytes"] == 0
 
