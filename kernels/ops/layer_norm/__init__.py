@@ -16,7 +16,8 @@ from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.layer_norm import cuda, cuda_backward, native, triton_backward, triton_forward, wrong, wrong_backward
 from kernels.ops.layer_norm.arguments import validate
 from kernels.ops.layer_norm.cases import CASES, make_inputs
-from kernels.ops.layer_norm.registration import join
+from kernels.ops.layer_norm.registration import SIGNATURE
+from kernels.registration import join
 from kernels.unsupported import needs_gpu
 
 
@@ -117,8 +118,8 @@ def backward_cost(case: Case) -> Cost:
     return Cost(bytes=(3 * elements + 3 * case.shape[-1]) * itemsize, flops=16 * elements)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join("layer_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join("layer_norm_cuda", cuda.FORWARD, cuda_backward.BACKWARD)
+TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "layer_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
+CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "layer_norm_cuda", cuda.FORWARD, cuda_backward.BACKWARD)
 
 OPERATION = Operation(
     name="layer_norm",

@@ -14,7 +14,8 @@ from kernels.cuda import Kernel, RawModule
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, triton_backward
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
-from kernels.ops.layer_norm.registration import differentiable
+from kernels.ops.layer_norm.registration import SIGNATURE
+from kernels.registration import differentiable
 from kernels.triton.column_sums import Partials
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_compiler, needs_interpreter
@@ -22,7 +23,7 @@ from kernels.unsupported import needs_compiler, needs_interpreter
 
 def wrong_gradient(backward: Callable) -> Callable:
     """The right output with a wrong backward."""
-    return differentiable(layer_norm, backward)
+    return differentiable(SIGNATURE, layer_norm, backward)
 
 
 def rstd_of(x, eps):
