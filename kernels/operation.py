@@ -217,9 +217,7 @@ class Operation:
 
 def operations() -> tuple[str, ...]:
     """The names of all operations."""
-    import kernels.ops
-
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(kernels.ops.__path__)))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).with_name("ops"))])))
 
 
 def operation(name: str) -> Operation:

@@ -10,7 +10,8 @@ import torch
 
 from kernels import worker
 from kernels.cuda import arguments
-from kernels.cuda.errors import LaunchError
+from kernels.cuda.cpu import build
+from kernels.cuda.errors import CompileError, LaunchError
 from kernels.cuda.kernel import Kernel
 from kernels.cuda.order import current_seed, order
 from kernels.worker.tensors import copy_storage
@@ -48,7 +49,14 @@ def isolated(
 
 
 def in_worker(kernel: str, function: Callable, *args: Any, **limits: Any) -> Any:
-    """`worker.run(function, *args, **limits)`, whose errors are about the kernel of that name."""
+    """`worker.run(function, *args, **limits)`, whose errors are about the kernel of that name.
+
+    What the function's module imports, and compiling the CPU's runtime once, is not the kernel's time.
+    """
+    if limits["device"] == "cpu":
+        worker.prepare(function.__module__)
+        with contextlib.suppress(CompileError):  # the launch says so
+            build.runtime_library()
     try:
         return worker.run(function, *args, **limits)
     except worker.WorkerError as error:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kernels.cuda.source import Source
-from kernels.lens.cuda.launch_setup import Region
 
 _ELEMENT_BYTES = {
     **dict.fromkeys(("char", "bool", "int8_t", "uint8_t"), 1),
@@ -16,6 +15,18 @@ _ELEMENT_BYTES = {
     **dict.fromkeys(("double", "long", "float2", "int2", "size_t", "int64_t", "uint64_t"), 8),
     **dict.fromkeys(("float4", "int4", "uint4", "double2"), 16),
 }
+
+
+class Region(NamedTuple):
+    """Memory that a kernel may use. Addresses of static shared memory are from where a thread has it."""
+
+    name: str
+    begin: int
+    end: int
+    zone_begin: int
+    zone_end: int
+    space: str
+    argument: int  # the first that lies in it, else -1
 
 
 class Place(NamedTuple):

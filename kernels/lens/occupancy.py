@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kernels.cuda import Kernel
 from kernels.figures import Picture
 from kernels.lens.cuda.resources import compiled
+from kernels.lens.pictures.occupancy import curves
 
 # Of sm_90: NVIDIA's programming guide, "Technical specifications per compute capability", and cuda_occupancy.h.
 WARP = 32
@@ -77,9 +78,8 @@ class Occupancy:
 
     def figure(self) -> Picture:
         """Resident warps against each of the three resources, with this kernel's own point."""
-        from kernels.lens.pictures.occupancy import curves
-
-        return curves(self)
+        most = {"threads": MOST_THREADS, "registers": MOST_REGISTERS, "shared_bytes": MOST_SHARED_BYTES}
+        return curves(self, most, MOST_WARPS)
 
     def __str__(self) -> str:
         blocks = f"{self.blocks} block" + "s" * (self.blocks != 1)

@@ -83,10 +83,10 @@ def fork() -> None:
         _servers["cpu"] = Server("cpu", forked=True)
 
 
-def prepare(module: str) -> None:
-    """Let the CPU's warm parent import a module, once, so that no call there has to."""
+def prepare(module: str, device: str = "cpu") -> None:
+    """Let a warm parent, "cpu" or "compiler", import a module, once, so that no call there has to."""
     with _lock:
-        _server("cpu").prepare(module)
+        _server(device).prepare(module)
 
 
 def _server(device: str) -> Server:

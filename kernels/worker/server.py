@@ -51,18 +51,10 @@ def main(descriptor: str, device: str) -> None:
 
 
 def _serve_by_forking(caller: socket.socket, device: str) -> None:
-    # Imported here so that no child has to.
-    import kernels.check
-    import kernels.lens  # noqa: F401
-    from kernels.cuda.cpu import build
-    from kernels.cuda.errors import CompileError
-
     if device == "compiler":
         from triton.runtime.cache import triton_key
 
         triton_key()  # of all that Triton's compiler consists of, which takes longer than a kernel
-    with contextlib.suppress(CompileError):  # the call that needs it says so
-        build.runtime_library()
     gc.collect()
     gc.freeze()  # so that no child's collector writes to, and so copies, what it shares with this process
     caller.send(b"ready")

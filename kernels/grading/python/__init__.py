@@ -25,6 +25,7 @@ def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
     if said := violation(source, exercise.language, given=1):
         return "is not allowed", said
     try:
+        worker.prepare(in_worker.__name__)
         said = worker.run(in_worker.load_error, exercise.name, source, seconds=exercise.seconds, device="cpu")
     except worker.WorkerError as error:
         said = f"while it was loaded, {error}"
@@ -58,6 +59,8 @@ def _run(exercise: Exercise, text: str, trials: Sequence[Trial], observe: Callab
         for trial in trials
     ]
     asked = (exercise.name, exercise.source(text), given, observe)
+    if device == "compiler":
+        worker.prepare(in_worker.__name__, device)
     try:
         return worker.run(in_worker.run, *asked, seconds=exercise.seconds, device=device)
     except worker.WorkerError as error:

@@ -8,22 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kernels.cuda.cpu.elf import OBJECT, THREAD_LOCAL, Symbol
+from kernels.lens.arrays import Region
 from kernels.lens.cuda.buffers import Buffer, between_red_zones
 from kernels.lens.cuda.instrumented import Instrumented
 
 SPACES = ("global", "shared", "constant")  # `Space` of cpu/events.h
-
-
-class Region(NamedTuple):
-    """Memory that a kernel may use. Addresses of static shared memory are from where a thread has it."""
-
-    name: str
-    begin: int
-    end: int
-    zone_begin: int
-    zone_end: int
-    space: str
-    argument: int  # the first that lies in it, else -1
 
 
 def regions(loaded: Instrumented, buffers: Sequence[Buffer], names: Sequence[str]) -> list[Region]:

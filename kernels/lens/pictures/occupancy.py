@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,16 +12,17 @@ if TYPE_CHECKING:
     from kernels.lens.occupancy import Occupancy
 
 
-def curves(own: Occupancy) -> Picture:
-    """Three curves, each with the other two resources as the kernel has them, and the kernel's point on each."""
+def curves(own: Occupancy, most: Mapping[str, int], most_warps: int) -> Picture:
+    """Three curves, each with the other two resources as the kernel has them, and the kernel's point on each.
+
+    most: of each field of `own`. most_warps: that a multiprocessor holds.
+    """
     from plotly.subplots import make_subplots
 
-    from kernels.lens.occupancy import MOST_REGISTERS, MOST_SHARED_BYTES, MOST_THREADS, MOST_WARPS
-
     swept = {
-        "threads": ("threads of a block", range(32, MOST_THREADS + 1, 32)),
-        "registers": ("registers of a thread", range(1, MOST_REGISTERS + 1)),
-        "shared_bytes": ("KiB of shared memory a block", range(0, MOST_SHARED_BYTES + 1, 512)),
+        "threads": ("threads of a block", range(32, most["threads"] + 1, 32)),
+        "registers": ("registers of a thread", range(1, most["registers"] + 1)),
+        "shared_bytes": ("KiB of shared memory a block", range(0, most["shared_bytes"] + 1, 512)),
     }
     figure = make_subplots(rows=3, cols=1, vertical_spacing=0.13)
     for row, (name, (title, values)) in enumerate(swept.items(), start=1):
@@ -51,7 +53,7 @@ def curves(own: Occupancy) -> Picture:
             col=1,
         )
         figure.update_xaxes(title=title, row=row, col=1)
-    figure.update_yaxes(range=[-3, MOST_WARPS + 14], dtick=16, title="resident warps")
+    figure.update_yaxes(range=[-3, most_warps + 14], dtick=16, title="resident warps")
     figure.update_layout(showlegend=False, height=640)
     return Picture(
         figure,
