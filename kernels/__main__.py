@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -15,18 +14,21 @@ from rich.table import Table
 
 import kernels
 from kernels import check as checking
-from kernels import machine, measure
+from kernels import machine
 from kernels.doctor import findings
 from kernels.grading.command import grade
 from kernels.lens.command import lens
+from kernels.measure import bench as benching
 from kernels.measure import regressions
-from kernels.measure.contestants import DIRECTIONS
-from kernels.measure.results import Results, facts, file_name, stored
+from kernels.measure.bench import Bench
+from kernels.measure.results import FOLDER, commit, point, stored
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.command()(lens)
 app.command()(grade)
 out = Console()
+TIME_IS_OVER = 3
+"""The exit status of a bench that ended with its minutes."""
 Names = Annotated[list[str] | None, typer.Argument(metavar="OP...", help="operations; all of them if none is named")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; the GPU where there is one")]
 
@@ -90,49 +92,66 @@ def check(ops: Names = None, device: Device = None, wrong: bool = False) -> None
 def bench(
     ops: Names = None,
     device: Device = None,
-    json_path: Annotated[
+    json_folder: Annotated[
         Path | None,
-        typer.Option("--json", help="write the rows; a folder gets a file named after the GPU"),
+        typer.Option(
+            "--json", file_okay=False, help="store each comparison below this folder; an interrupted run goes on"
+        ),
     ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="time again what is stored there already")] = False,
     compare: Annotated[
         bool, typer.Option("--compare", help="exit 1 if a ratio fell below the one in book/results")
     ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="one case an operation")] = False,
+    minutes: Annotated[float, typer.Option(help="exit 3 when they are over, and say what is left")] = 8,
 ) -> None:
     """Time every variant and peer, forward and backward: at the bench cases on a GPU, at the model cases on a CPU."""
-    where = _device(device)
-    if json_path is not None and where != "cuda":
+    where, asked = _device(device), _operations(ops)
+    if json_folder is not None:
+        _can_store(json_folder, where, compare, quick)
+    before = _stored(asked, where) if compare else []
+    points = benching.points(asked, where, quick)
+    run = Bench(points, where, minutes, json_folder, fresh)
+    for comparison in _progress(run, len(points), "bench"):
+        out.print(comparison)
+    if json_folder is not None:
+        for name, results in run.results.items():
+            out.print(f"{len(results.rows)} rows in {run.path(name)}: {json.dumps(results.machine)}", highlight=False)
+    fallen = []
+    if compare:
+        done = {at.key for at in points} - {at.key for at in run.left}
+        not_asked = {at.key for at in benching.points(asked, where)} - done
+        rows = [row for results in run.results.values() for row in results.rows]
+        fallen = regressions.falls([row for row in before if point(row) not in not_asked], rows)
+        out.print(regressions.table(fallen) if fallen else "no ratio fell below the stored one, within its slack")
+    if run.left:
+        goes_on = "; the same command without --fresh goes on" if json_folder else ""
+        out.print(f"{minutes:g} minutes are over; left: {', '.join(map(str, run.left))}{goes_on}", highlight=False)
+    raise typer.Exit(1 if fallen else TIME_IS_OVER if run.left else 0)
+
+
+def _can_store(folder: Path, device: str, compare: bool, quick: bool) -> None:
+    """A usage error where the results of such a run must not be stored."""
+    if device != "cuda":
         # The time of a laptop is of no use to others, and the file names a GPU.
         raise typer.BadParameter("--json records a GPU's results, and this run would be on a CPU")
-    before = _stored(where) if compare else None
-    timed = _operations(ops)
-    rows: list[dict] = []
-    for op in timed:
-        cases = op.cases["bench" if where == "cuda" else "model"]
-        directions = DIRECTIONS if op.backward_cost else DIRECTIONS[:1]
-        for case, direction in _progress(list(product(cases, directions)), len(cases) * len(directions), op.name):
-            comparison = measure.compare(op, case, device=where, direction=direction)
-            out.print(comparison)
-            rows += comparison.as_data()
-    if json_path is not None:
-        about = facts()
-        path = json_path / file_name(about["gpu"]) if json_path.is_dir() else json_path
-        Results(about, measure.ceilings(where), rows).save(path)
-        out.print(f"{len(rows)} rows in {path}: {json.dumps(about)}", highlight=False)
-    if before is not None:
-        held = [row for row in before.rows if row["operation"] in {op.name for op in timed}]
-        found = regressions.falls(held, rows)
-        out.print(regressions.table(found) if found else "no ratio fell below the stored one, within the slack")
-        raise typer.Exit(int(bool(found)))
+    if commit() is None:
+        raise typer.BadParameter(
+            "--json records the commit that was measured: commit what has changed in kernels/, or say KERNELS_COMMIT=<hash>"
+        )
+    if folder.resolve() == FOLDER and (compare or quick):
+        option = "--compare holds what is stored there against this run" if compare else "--quick times a part of that"
+        raise typer.BadParameter(f"--json {folder}: {option}; name another folder")
 
 
-def _stored(device: str) -> Results:
-    """The results to compare with; a usage error where there are none."""
-    results = stored() if device == "cuda" else None
-    if results is None:
+def _stored(ops: list[kernels.Operation], device: str) -> list[dict]:
+    """The rows to compare with; a usage error where there are none."""
+    found = [results for op in ops if device == "cuda" and (results := stored(op.name))]
+    if not found:
         raise typer.BadParameter(
             f"--compare: book/results has nothing stored to compare {machine.here(device).gpu or 'a CPU'} with"
         )
-    return results
+    return [row for results in found for row in results.rows]
 
 
 def _device(device: str | None) -> str:

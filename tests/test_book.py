@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("jupyter_book", reason="the book's packages are not installed: pip install -e .[book]")
 from bs4 import BeautifulSoup
 
+from kernels.measure import Results
+
 ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = re.compile(r"^\s*(https?:|wss?:|//)", re.IGNORECASE)
 CSS_LOAD = re.compile(r"""(?:@import\s+|url\(\s*)["']?\s*(?:https?:)?//[^"')\s]*""", re.IGNORECASE)
@@ -107,12 +109,12 @@ def measured():
     return extension("measured")
 
 
-def row(contestant, kind, median_ms, gbps, shape=(4, 8), level=None):
+def row(contestant, kind, median_ms, gbps=None, shape=(4, 8), level=None, **fields):
     return {
         "operation": "layer_norm", "direction": "forward", "contestant": contestant, "kind": kind, "level": level,
         "shape": list(shape), "dtype": "bfloat16", "median_ms": median_ms, "p20_ms": median_ms, "p80_ms": median_ms,
         "gbps": gbps, "ceiling_fraction": None if kind == "copy" else 0.5, "max_error_ratio": None,
-    }  # fmt: skip
+    } | fields  # fmt: skip
 
 
 @pytest.fixture
@@ -120,7 +122,19 @@ def results():
     rows = [row("copy", "copy", 0.1, 4000.0), row("torch", "peer", 0.4, 1000.0), row("triton", "variant", 0.2, 2000.0)]
     rows.append(row("torch", "peer", 0.8, 1234.5, shape=(16, 32)))
     machine = {"gpu": "A GPU", "versions": {"torch": "2.0"}}
-    return {"agpu": {"machine": machine, "ceilings": {"copy_gbps": 4000.0}, "rows": rows}}
+    return {"agpu": {"layer_norm": Results(machine, {"copy_gbps": 4000.0}, rows)}}
+
+
+@pytest.fixture
+def causal():
+    """Causal attention beside full attention of the same shape, and bound by the matrix rate."""
+    rates = {"operation": "attention", "gbps": None, "ceiling_fraction": None}
+    rows = [
+        row(name, kind, ms * factor, tflops=tflops, matrix_fraction=tflops / 800, params=params, **rates)
+        for params, factor in (({}, 1.0), ({"causal": True}, 0.6))
+        for name, kind, ms, tflops in (("torch", "peer", 1.0, 400.0), ("triton", "variant", 0.8, 500.0))
+    ]
+    return Results({"gpu": "A GPU"}, {}, rows)
 
 
 def test_a_number_is_picked_by_its_row(measured, results):
@@ -137,12 +151,44 @@ def test_a_number_must_fit_one_row(measured, results):
         measured.Measured(results)("gbps", contestant="nobody")
 
 
+def test_a_number_is_picked_by_its_params(measured, causal):
+    number = measured.Measured({"agpu": {"attention": causal}})
+    assert number("tflops", contestant="triton", params={}) == "500 TFLOP/s"
+    assert number("median_ms", contestant="torch", params={}) == "1 ms"
+    assert number("median_ms", contestant="torch", params={"causal": True}) == "0.6 ms"
+    with pytest.raises(LookupError, match="fits 2 rows"):
+        number("median_ms", contestant="torch")
+
+
+def test_tables_keep_params_apart_and_show_the_unit_of_a_row(measured, causal):
+    lines = cells(measured.table(causal.rows, "forward"))
+    assert [line[0] for line in lines[1:]] == [
+        "4 × 8, bfloat16",
+        "triton",
+        "torch",
+        "4 × 8, bfloat16, causal=True",
+        "triton",
+        "torch",
+    ]
+    assert lines[2][4:6] == ["500 TFLOP/s", "0.62"]
+    heading, *lines = cells(measured.whole_table(causal.rows))
+    columns = [
+        heading.index(name) for name in ("Contestant", "With", "TFLOP/s", "Of matrix rate", "Of best peer", "Reached")
+    ]
+    assert [[line[column] for column in columns] for line in lines] == [
+        ["triton", "–", "500", "0.62", "1.25", "yes"],
+        ["torch", "–", "400", "0.50", "1.00", "–"],
+        ["triton", "causal=True", "500", "0.62", "1.25", "yes"],
+        ["torch", "causal=True", "400", "0.50", "1.00", "–"],
+    ]
+
+
 def test_without_results_a_number_says_so(measured):
     assert measured.Measured({})("gbps", contestant="torch") == "not measured yet"
 
 
 def test_the_table_has_every_row_and_marks_the_fastest_contestant(measured, results):
-    table = measured.table(results["agpu"], "layer_norm", "forward")
+    table = measured.table(results["agpu"]["layer_norm"].rows, "forward")
     lines = [[entry.astext() for entry in line.children] for line in table.findall(lambda node: node.tagname == "row")]
     assert [line[0] for line in lines[1:]] == [
         "4 × 8, bfloat16",
@@ -152,11 +198,11 @@ def test_the_table_has_every_row_and_marks_the_fastest_contestant(measured, resu
         "16 × 32, bfloat16",
         "torch",
     ]
-    assert lines[3] == ["triton", "variant", "0.2000", "0.2000 – 0.2000", "2,000", "0.50", "–"]
+    assert lines[3] == ["triton", "variant", "0.2000", "0.2000 – 0.2000", "2,000 GB/s", "0.50", "–"]
     bold = {node.astext() for node in table.findall(lambda node: node.tagname == "strong")}
     assert "triton" in bold
     assert "copy" not in bold
-    assert measured.table(results["agpu"], "layer_norm", "backward") is None
+    assert measured.table(results["agpu"]["layer_norm"].rows, "backward") is None
 
 
 def cells(table):
@@ -164,26 +210,34 @@ def cells(table):
 
 
 def test_the_page_of_results_names_the_machine_and_has_every_row(measured, results):
-    results["agpu"]["machine"] |= {"date": "2026-01-02", "commit": "abc"}
+    results["agpu"]["layer_norm"].machine.update({"date": "2026-01-02", "commit": "abc"})
     section = measured.section(results["agpu"])
-    assert all(expected in section.astext() for expected in ("A GPU", "2.0", "4,000", "2026-01-02", "abc"))
+    assert all(expected in section.astext() for expected in ("A GPU", "torch 2.0", "4,000", "2026-01-02", "abc"))
     heading, *lines = cells(next(node for node in section.children if "sortable" in node.get("classes", ())))
     assert len({len(line) for line in [heading, *lines]}) == 1
-    assert [line[:7] for line in lines] == [
-        ["copy", "copy", "layer_norm", "forward", "4 × 8", "bfloat16", "0.1000"],
-        ["triton", "variant", "layer_norm", "forward", "4 × 8", "bfloat16", "0.2000"],
-        ["torch", "peer", "layer_norm", "forward", "4 × 8", "bfloat16", "0.4000"],
-        ["torch", "peer", "layer_norm", "forward", "16 × 32", "bfloat16", "0.8000"],
+    assert [line[:8] for line in lines] == [
+        ["copy", "copy", "layer_norm", "forward", "4 × 8", "bfloat16", "–", "0.1000"],
+        ["triton", "variant", "layer_norm", "forward", "4 × 8", "bfloat16", "yes", "0.2000"],
+        ["torch", "peer", "layer_norm", "forward", "4 × 8", "bfloat16", "–", "0.4000"],
+        ["torch", "peer", "layer_norm", "forward", "16 × 32", "bfloat16", "–", "0.8000"],
     ]
+    assert not {"With", "TFLOP/s"} & set(heading)
+
+
+def test_the_page_of_results_says_of_each_operation_when_it_was_measured(measured, results, causal):
+    causal.machine.update({"date": "2026-03-04", "commit": "def"})
+    section = measured.section(results["agpu"] | {"attention": causal})
+    lines = cells(next(node for node in section.children if "measured-on" in node.get("classes", ())))
+    assert [line[:3] for line in lines[1:]] == [["layer_norm", "None", "None"], ["attention", "2026-03-04", "def"]]
 
 
 def test_the_page_of_results_compares_with_the_best_peer_and_with_torchs_host_time(measured, results):
-    rows = results["agpu"]["rows"][:3]
+    rows = results["agpu"]["layer_norm"].rows[:3]
     rows += [row("liger", "peer", 0.3, 1500.0)]
     for one, host in zip(rows, (None, 4.0, 6.0, None), strict=True):
         one |= {"host_us": host}
     backward = [one | {"direction": "backward", "median_ms": 1.0, "host_us": None} for one in rows]
-    heading, *lines = cells(measured.whole_table(results["agpu"] | {"rows": rows + backward}))
+    heading, *lines = cells(measured.whole_table(rows + backward))
     columns = [heading.index(name) for name in ("Contestant", "Of best peer", "Host, µs", "Host, of torch’s")]
     assert [[line[column] for column in columns] for line in lines] == [
         ["copy", "", "", ""],
@@ -203,8 +257,11 @@ def test_only_pages_with_sortable_tables_load_what_sorts(html):
     assert (html / "_static" / "dt_bundle.js").stat().st_size > 1e5
 
 
-def test_only_files_with_rows_are_results(measured, tmp_path):
-    (tmp_path / "gpu.json").write_text('{"rows": []}')
-    (tmp_path / "other.json").write_text("{}")
-    assert list(measured.load(tmp_path)) == ["gpu"]
+def test_results_are_found_by_gpu_and_operation(measured, results, causal, tmp_path):
+    for gpu, operation in (("h200", "layer_norm"), ("h200", "attention"), ("t4", "attention")):
+        causal.save(tmp_path / operation / f"{gpu}.json")
+    assert {gpu: list(found) for gpu, found in measured.load(tmp_path).items()} == {
+        "h200": ["attention", "layer_norm"],
+        "t4": ["attention"],
+    }
     assert measured.load(tmp_path / "nowhere") == {}

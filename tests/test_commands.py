@@ -12,7 +12,10 @@ import kernels.__main__ as main
 import kernels.check
 from kernels.__main__ import app
 from kernels.check import Result
-from kernels.measure import Comparison, Results, Row
+from kernels.measure import Comparison, Results, Row, results
+from kernels.measure import bench as benching
+
+CASES = tuple(kernels.Case((8, 32), params=params) for params in ({}, {"eps": 0.1}))
 
 
 @pytest.fixture
@@ -103,24 +106,48 @@ def test_a_cpu_run_records_nothing(run, tmp_path):
 @pytest.fixture
 def doctored(monkeypatch):
     """doctored(ours=…, torch=…, copy=…) makes bench measure those times, on a GPU whose stored ones are 1, 2 and 0.9."""
-    op = replace(kernels.operation("layer_norm"), cases={"bench": (kernels.Case((8, 32)),), "model": ()})
+    op = replace(kernels.operation("layer_norm"), cases={"bench": CASES, "model": ()})
 
-    def comparison(direction="forward", **times):
+    def comparison(case, direction="forward", **times):
         kinds = {"torch": ("peer", None), "copy": ("copy", None)}
+        where = results.where(op.name, case, direction)
         rows = []
         for name, ms in times.items():
             kind, level = kinds.get(name, ("variant", 4))
-            rows.append(Row(op.name, name, kind, level, direction, (8, 32), "float32", ms, ms, ms, 1.0, 1.0, 0.5))
+            rows.append(
+                Row(
+                    **where,
+                    contestant=name,
+                    kind=kind,
+                    level=level,
+                    median_ms=ms,
+                    p20_ms=ms,
+                    p80_ms=ms,
+                    max_error_ratio=0.5,
+                )
+            )
         return Comparison("doctored", "cuda", tuple(rows), {})
 
-    def measured(backward=None, **times):
-        given = {"forward": times, "backward": backward or before}
-        compare = lambda op, case, device, direction: comparison(direction, **given[direction])  # noqa: E731
-        monkeypatch.setattr(kernels.measure, "compare", compare)
+    def measured(backward=None, params=None, **times):
+        """`params` says at which case, the other is as before."""
+
+        def compare(op, case, device, direction, ceilings):
+            here = times if direction == "forward" else backward or before
+            return comparison(case, direction, **(here if case.params == (params or {}) else before))
+
+        monkeypatch.setattr(benching, "compare", compare)
 
     before = {"ours": 1.0, "torch": 2.0, "copy": 0.9}
-    rows = [row for direction in ("forward", "backward") for row in comparison(direction, **before).as_data()]
-    monkeypatch.setattr(main, "stored", lambda: Results({}, {}, rows))
+    rows = [
+        row
+        for case in CASES
+        for direction in ("forward", "backward")
+        for row in comparison(case, direction, **before).as_data()
+    ]
+    monkeypatch.setattr(main, "stored", lambda operation: Results({}, {}, rows))
+    monkeypatch.setattr(benching, "ceilings", lambda device: {})
+    monkeypatch.setattr(benching, "facts", lambda: {"gpu": "NVIDIA H200", "commit": "abc"})
+    monkeypatch.setattr(main, "commit", lambda: "abc")
     monkeypatch.setattr(main, "_device", lambda device: "cuda")
     monkeypatch.setattr(main, "_operation", lambda name: op)
     return measured
@@ -161,6 +188,48 @@ def test_compare_sees_the_backward_too(run, doctored):
     done = run("bench", "layer_norm", "--compare")
     assert done.exit_code == 1
     assert re.search("ours +layer_norm +backward +8×32 float32 +of the best peer +2.00 +1.00", done.output)
+
+
+def test_compare_tells_params_apart(run, doctored):
+    doctored(params={"eps": 0.1}, ours=2.0, torch=2.0, copy=0.9)
+    done = run("bench", "layer_norm", "--compare")
+    assert done.exit_code == 1
+    assert re.search("ours +layer_norm +forward +8×32 float32 eps=0.1 +of the best peer +2.00 +1.00", done.output)
+    assert not re.search("8×32 float32 +of", done.output)
+
+
+def test_quick_times_and_compares_one_case(run, doctored):
+    doctored(params={"eps": 0.1}, ours=2.0, torch=2.0, copy=0.9)
+    done = run("bench", "layer_norm", "--compare", "--quick")
+    assert done.exit_code == 0
+    assert done.output.count("doctored") == 2  # forward and backward
+
+
+def test_when_the_time_is_over_it_exits_3_says_what_is_left_and_goes_on_with_that(run, doctored, tmp_path):
+    doctored(ours=1.0, torch=2.0, copy=0.9)
+    words = ("bench", "layer_norm", "--json", str(tmp_path), "--compare")
+    done = run(*words, "--minutes", "0")
+    assert done.exit_code == main.TIME_IS_OVER == 3
+    assert "0 minutes are over; left: layer_norm forward 8×32 float32, " in done.output
+    assert "no ratio fell" in done.output
+    done = run(*words)
+    assert done.exit_code == 0
+    assert f"12 rows in {tmp_path}/operations/layer_norm/h200.json" in done.output
+    assert "doctored" not in run(*words).output
+    assert run(*words, "--fresh").output.count("doctored") == 4
+
+
+def test_what_is_in_no_commit_and_what_is_compared_with_are_not_stored(run, doctored, monkeypatch, tmp_path):
+    doctored(ours=1.0, torch=2.0, copy=0.9)
+    for option in ("--compare", "--quick"):
+        done = run("bench", "layer_norm", "--json", str(results.FOLDER), option)
+        assert done.exit_code == 2
+        assert "name another folder" in re.sub(r"[\s│]+", " ", done.output)
+    monkeypatch.setattr(main, "commit", lambda: None)
+    done = run("bench", "layer_norm", "--json", str(tmp_path))
+    assert done.exit_code == 2
+    assert "KERNELS_COMMIT=<hash>" in re.sub(r"[\s│]+", " ", done.output)
+    assert not list(tmp_path.iterdir())
 
 
 def test_compare_on_a_cpu_says_that_nothing_is_stored(run):

@@ -1,6 +1,5 @@
 """Measuring: each kind of verdict is fed doctored times and seen to fail."""
 
-import json
 import re
 import sys
 
@@ -9,18 +8,20 @@ import torch
 
 import kernels
 from kernels import measure
+from kernels.measure import rounds
+from kernels.measure.ceilings import compute_bound
 from kernels.measure.compare import Comparison, Row
 from kernels.measure.race import Race
-from kernels.measure.results import FOLDER, Results, file_name, stored
+from kernels.measure.results import FOLDER, Results, stored
 from kernels.measure.timing import Spread
-from kernels.operation import Variant
+from kernels.operation import Cost, Variant
 
 
 def race(device: str, **times: float) -> Race:
     return Race(device, {name: Spread(ms, ms, ms) for name, ms in times.items()})
 
 
-def row(contestant: str, ms: float) -> Row:
+def row(contestant: str, ms: float, **fields) -> Row:
     return Row(
         operation="layer_norm",
         contestant=contestant,
@@ -32,18 +33,24 @@ def row(contestant: str, ms: float) -> Row:
         median_ms=ms,
         p20_ms=ms,
         p80_ms=ms,
-        gbps=1.0,
-        ceiling_fraction=1.0,
         max_error_ratio=0.5,
+        **fields,
     )
 
 
-def comparison(device: str, **times: float) -> Comparison:
-    return Comparison("doctored", device, tuple(row(name, ms) for name, ms in times.items()), {})
+def comparison(device: str, params=None, spread=None, **times: float) -> Comparison:
+    fields = {"params": params or {}, "copy_spread": spread}
+    return Comparison("doctored", device, tuple(row(name, ms, **fields) for name, ms in times.items()), {})
 
 
 def results(**times: float) -> Results:
     return Results({}, {}, comparison("cuda", **times).as_data())
+
+
+def causal_and_full() -> Results:
+    """The causal ones are twice as fast as full ones at "slow", and as fast at "fast"."""
+    causal = comparison("cuda", params={"causal": True}, fast=1.0, slow=2.0)
+    return Results({}, {}, comparison("cuda", fast=1.0, slow=4.0).as_data() + causal.as_data())
 
 
 def test_a_claim_of_three_is_judged_on_a_cpu(capsys):
@@ -65,6 +72,44 @@ def test_on_a_gpu_the_ratio_is_held_against_the_stored_one():
         measure.verdict(comparison("cuda", fast=1.0, slow=1.65), "fast", than="slow", at_least=1.2, results=there)
 
 
+def test_on_a_gpu_the_slack_is_that_of_the_rows():
+    def judged(slow, before, now):
+        there = results(fast=1.0, slow=2.0, spread=before)
+        here = comparison("cuda", fast=1.0, slow=slow, spread=now)
+        measure.verdict(here, "fast", than="slow", at_least=1.2, results=there)
+
+    judged(1.81, 0.01, 0.01)
+    judged(1.3, 0.01, 0.12)
+    for slow, before, now in ((1.79, 0.01, 0.01), (1.25, 0.12, 0.01)):
+        with pytest.raises(measure.Contradicted):
+            judged(slow, before, now)
+
+
+def test_on_a_gpu_the_stored_row_must_have_the_same_params():
+    for params, ratio in (({}, 4.0), ({"causal": True}, 2.0)):
+        here = comparison("cuda", params=params, fast=1.0, slow=0.9 * ratio)
+        measure.verdict(here, "fast", than="slow", at_least=1.2, results=causal_and_full())
+        here = comparison("cuda", params=params, fast=1.0, slow=0.8 * ratio)
+        with pytest.raises(measure.Contradicted, match=rf"stored {ratio:.2f}×"):
+            measure.verdict(here, "fast", than="slow", at_least=1.2, results=causal_and_full())
+
+
+def test_the_ladder_tells_params_apart():
+    from kernels.measure.ladder import ladder
+
+    there = causal_and_full()
+    there.machine["gpu"] = "A GPU"
+    for one in there.rows:
+        one["gbps"] = 1 / one["median_ms"]
+    with pytest.raises(ValueError, match="bfloat16, 8192×32768 bfloat16 causal=True"):
+        ladder(there, [8192, 32768])
+    figure = ladder(there, [8192, 32768], params={"causal": True})
+    assert figure.data[0].x == (0.5, 1.0)
+    assert "causal=True" in figure.layout.title.text
+    with pytest.raises(ValueError, match="no row"):
+        ladder(there, [8192, 32768], params={"causal": False})
+
+
 def test_on_a_gpu_a_claim_beyond_the_stored_ratio_fails():
     there = results(fast=1.0, slow=2.0)
     with pytest.raises(measure.Contradicted):
@@ -82,7 +127,7 @@ def test_on_a_gpu_without_results_nothing_but_correctness_is_judged(monkeypatch)
     from kernels.measure import verdict
 
     module = sys.modules[verdict.__module__]
-    monkeypatch.setattr(module, "stored", lambda: None)
+    monkeypatch.setattr(module, "stored", lambda operation: None)
     verdict(comparison("cuda", fast=1.0, slow=0.5), "fast", than="slow", at_least=5)
 
 
@@ -113,31 +158,42 @@ def test_a_claim_that_nobody_judges_is_refused():
 
 def test_ratios_come_from_the_times_and_the_copy_moves_the_same_bytes(monkeypatch):
     """With doctored times: a variant that takes twice the copy's time reaches half of it."""
-    compare_module = sys.modules[measure.compare.__module__]
     op = kernels.operation("layer_norm")
 
-    def doctored(contestants, inputs, device, prepare):
+    def doctored(contestants, inputs, device, rounds, prepare):
         data = inputs(0)
         assert data["source"].nbytes + data["target"].nbytes == op.cost(kernels.Case((8, 32))).bytes
         outputs = {name: call(data) for name, call in contestants.items()}
         return {name: [1.0, 1.0] if name == "copy" else [2.0, 2.0] for name in contestants}, outputs, data
 
-    monkeypatch.setattr(compare_module, "time_together", doctored)
+    monkeypatch.setattr(rounds, "time_together", doctored)
     compared = measure.compare(op, shape=(8, 32), device="cpu")
     assert compared["native/eager"].ceiling_fraction == 0.5
     assert compared["native/eager"].median_ms == 2.0
 
+    # The same, where the matrix rate is the nearer ceiling.
+    slow_matrices = {"copy_gbps": 1e6, "matmul_tflops": 1e-6}
+    compared = measure.compare(op, shape=(8, 32), device="cpu", ceilings=slow_matrices)
+    ours, copy = compared["native/eager"], compared["copy"]
+    assert ours.tflops == 8 * 8 * 32 / 2.0 / 1e9
+    assert ours.matrix_fraction == pytest.approx(ours.tflops / 1e-6)
+    assert (ours.gbps, ours.ceiling_fraction, copy.tflops, copy.ceiling_fraction) == (None, None, None, 1)
+
+
+def test_a_point_is_bound_by_what_takes_longer():
+    h200 = {"copy_gbps": 4000.0, "matmul_tflops": 800.0}  # 200 operations a byte
+    assert compute_bound(Cost(bytes=10, flops=2001), h200)
+    assert not compute_bound(Cost(bytes=10, flops=1999), h200)
+
 
 def test_a_copy_that_does_not_copy_is_found(monkeypatch):
-    compare_module = sys.modules[measure.compare.__module__]
-
-    def doctored(contestants, inputs, device, prepare):
+    def doctored(contestants, inputs, device, rounds, prepare):
         data = inputs(0)
         outputs = {name: call(data) for name, call in contestants.items()}
         data["target"].zero_()
         return {name: [1.0, 1.0] for name in contestants}, outputs, data
 
-    monkeypatch.setattr(compare_module, "time_together", doctored)
+    monkeypatch.setattr(rounds, "time_together", doctored)
     with pytest.raises(ArithmeticError, match="the copy differs"):
         measure.compare(kernels.operation("layer_norm"), shape=(8, 32), device="cpu")
 
@@ -172,33 +228,14 @@ def test_compare_has_peers_and_a_copy_and_says_who_is_absent():
     )
 
 
-def test_a_results_file_is_plain_data(tmp_path):
-    path = tmp_path / file_name("NVIDIA H200")
-    assert path.name == "h200.json"
-    Results({"gpu": "NVIDIA H200"}, {"copy_gbps": 4282.123456}, comparison("cuda", fast=1.23456789).as_data()).save(
-        path
-    )
-    data = json.loads(path.read_text())
-    assert data["machine"]["gpu"] == "NVIDIA H200"
-    assert data["ceilings"] == {"copy_gbps": 4282.1}
-    assert data["rows"][0]["shape"] == [8192, 32768]
-    assert data["rows"][0]["median_ms"] == 1.2346
-    assert Results(**data).find(contestant="fast", shape=[8192, 32768])["dtype"] == "bfloat16"
-    assert Results(**data).find(contestant="slow") is None
-
-
 def test_the_figure_of_the_readme_shows_the_stored_numbers():
     from kernels.measure.ladder import GPU, SHAPE, ladder
 
     drawn = re.findall(r">([^<>]+)</text>", (FOLDER.parent / "ladder.svg").read_text())
-    (bars,) = ladder(stored(GPU), "layer_norm", SHAPE).data
+    (bars,) = ladder(stored("layer_norm", GPU), SHAPE).data
     assert len(bars.text) >= 9
     for text in (*bars.text, *bars.y):
         assert text in drawn, "python -m kernels.measure.ladder book/ladder.svg draws it anew"
-
-
-def test_there_are_no_results_of_an_unknown_gpu():
-    assert stored("NVIDIA GT 210") is None
 
 
 def test_ceilings_on_a_cpu_are_positive():

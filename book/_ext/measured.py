@@ -1,4 +1,4 @@
-"""Numbers and tables from `book/results/*.json`, so that no page has a measured number typed into it.
+"""Numbers and tables from `book/results/operations`, so that no page has a measured number typed into it.
 
 In the text of an `.md` page, one number, picked by any of its row's fields:
 
@@ -10,13 +10,20 @@ and the table of one operation and direction, or with no argument one of everyth
     ```
 """
 
-import json
+import sys
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # the package beside this book, not one that is installed
+
+from kernels.measure import ratios  # noqa: E402
+from kernels.measure import results as files  # noqa: E402
+
+OPERATIONS = files.FOLDER / "operations"
+RARE = ("With", "TFLOP/s", "Of matrix rate")  # columns that stand only where a row has something in them
 NOTHING_YET = "not measured yet"
 UNITS = {
     "median_ms": "{:.4g} ms",
@@ -25,24 +32,32 @@ UNITS = {
     "gbps": "{:,.0f} GB/s",
     "tflops": "{:,.0f} TFLOP/s",
     "ceiling_fraction": "{:.0%}",
+    "matrix_fraction": "{:.0%}",
     "max_error_ratio": "{:.2g}",
 }
 
 
-def load(folder=RESULTS):
-    """The results files of a folder, by name; each is one GPU's."""
-    files = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("*.json"))}
-    return {name: data for name, data in files.items() if "rows" in data}
+def load(folder=OPERATIONS):
+    """The results files: by GPU, then by operation."""
+    found = {}
+    for path in sorted(folder.glob("*/*.json")):
+        found.setdefault(path.stem, {})[path.parent.name] = files.load(path)
+    return found
 
 
 class Measured:
     """What pages call: `measured(field, **which)` gives that field of the one row that fits, with its unit.
 
-    `gpu` names a results file, should there be several. Comparable, so that Sphinx sees when the results changed.
+    `gpu` names a GPU by its file, should there be several. Comparable, so that Sphinx sees when the results changed.
     """
 
     def __init__(self, results):
-        self.rows = [{**row, "gpu": name} for name, data in results.items() for row in data["rows"]]
+        self.rows = [
+            row | {"gpu": gpu}
+            for gpu, operations in results.items()
+            for data in operations.values()
+            for row in data.rows
+        ]
 
     def __eq__(self, other):
         return isinstance(other, Measured) and self.rows == other.rows
@@ -61,13 +76,13 @@ class ResultsDirective(SphinxDirective):
 
     def run(self):
         results = load()
-        for name in results:
-            self.env.note_dependency(str(RESULTS / f"{name}.json"))
+        for path in OPERATIONS.glob("*/*.json"):
+            self.env.note_dependency(str(path))
         if not results:
             return [nodes.paragraph(text="Nothing is measured yet: run “make measure” on a machine with a GPU.")]
         if self.arguments:
             operation, direction = self.arguments
-            found = [table(data, operation, direction) for data in results.values()]
+            found = [table(data[operation].rows, direction) for data in results.values() if operation in data]
             if not any(found):
                 raise self.error(f"no rows for {operation} {direction} in book/results")
             return [node for node in found if node]
@@ -75,91 +90,96 @@ class ResultsDirective(SphinxDirective):
 
 
 def section(data):
-    """A section on one GPU: one table of all that was measured on it, then what the machine was and when."""
-    machine = nodes.section(
-        "",
-        nodes.title(text=data["machine"]["gpu"]),
-        ids=[nodes.make_id(data["machine"]["gpu"])],
-    )
-    facts = [*flat(data["machine"]), *flat(data.get("ceilings", {}))]
-    machine += whole_table(data)
-    machine += grid(["", ""], [[key, value] for key, value in facts], "measured-on")
-    return machine
+    """A section on one GPU: one table of all that was measured on it, then what the machine was and when, by operation."""
+    gpu = next(iter(data.values())).machine["gpu"]
+    found = nodes.section("", nodes.title(text=gpu), ids=[nodes.make_id(gpu)])
+    found += whole_table([row for results in data.values() for row in results.rows])
+    found += measured_on(data)
+    return found
 
 
-def whole_table(data):
-    """Every row, with every column; `sortable.js` sorts and filters it."""
-    groups = {}
-    for row in data["rows"]:
-        key = (row["operation"], row["direction"], tuple(row["shape"]), row["dtype"])
-        groups.setdefault(key, []).append(row)
+def measured_on(data):
+    """What each operation was measured with: a line each."""
     body = []
-    for (operation, direction, shape, dtype), group in groups.items():
-        best_peer = min((row["median_ms"] for row in group if row["kind"] == "peer"), default=None)
-        torch_us = next((row.get("host_us") for row in group if row["contestant"] == "torch"), None)
-        for row in sorted(group, key=lambda row: row["median_ms"]):
-            ratio = best_peer / row["median_ms"] if best_peer and row["kind"] != "copy" else None
-            host = row["host_us"] / torch_us if torch_us and row.get("host_us") else None
-            body.append(
-                [
-                    row["contestant"],
-                    kind(row),
-                    operation,
-                    direction,
-                    size(shape),
-                    dtype,
-                    show(row, "median_ms", "{:.4f}", ""),
-                    show(row, "gbps", "{:,.0f}", ""),
-                    show(row, "ceiling_fraction", "{:.2f}", ""),
-                    "" if ratio is None else f"{ratio:.2f}",
-                    show(row, "host_us", "{:.1f}", ""),
-                    "" if host is None else f"{host:.2f}",
-                    show(row, "max_error_ratio", "{:.2f}", ""),
-                    show(row, "p20_ms", "{:.4f}", ""),
-                    show(row, "p80_ms", "{:.4f}", ""),
-                ]
-            )
-    columns = ["Contestant", "Level", "Operation", "Direction", "Shape", "Type", "Median, ms", "GB/s", "Of copy"]
-    columns += ["Of best peer", "Host, µs", "Host, of torch’s", "Error", "20 %, ms", "80 %, ms"]
-    return grid(columns, body, "measured sortable", numbers=9)
+    for name, results in data.items():
+        machine = results.machine
+        rest = {fact: value for fact, value in machine.items() if fact not in ("gpu", "date", "commit")}
+        body.append(
+            [name, str(machine.get("date")), str(machine.get("commit")), listed(rest), listed(results.ceilings)]
+        )
+    return grid(["Operation", "Date", "Commit", "Measured with", "Ceilings"], body, "measured-on")
 
 
-def table(data, operation, direction):
-    """Every row of one operation and direction, grouped by shape and dtype; None when there is none."""
-    rows = [row for row in data["rows"] if (row["operation"], row["direction"]) == (operation, direction)]
-    if not rows:
-        return None
-    rate, unit = ("tflops", "TFLOP/s") if any(row.get("tflops") for row in rows) else ("gbps", "GB/s")
+def at_points(rows):
+    """The rows grouped by their point, each group the fastest first."""
     groups = {}
     for row in rows:
-        groups.setdefault((tuple(row["shape"]), row["dtype"]), []).append(row)
+        groups.setdefault(files.point(row), []).append(row)
+    return [sorted(group, key=lambda row: row["median_ms"]) for group in groups.values()]
+
+
+def whole_table(rows):
+    """Every row, with every column that any row fills; `sortable.js` sorts and filters it."""
     body = []
-    for (shape, dtype), group in groups.items():
-        body.append([f"{size(shape)}, {dtype}"])
-        group.sort(key=lambda row: row["median_ms"])
+    for group in at_points(rows):
+        torch_us = next((row.get("host_us") for row in group if row["contestant"] == "torch"), None)
+        for row in group:
+            ours = row["kind"] == "variant"
+            peer = ratios.ratio(row, group, "peer") if row["kind"] != "copy" else None
+            host = row["host_us"] / torch_us if torch_us and row.get("host_us") else None
+            body.append(
+                {
+                    "Contestant": row["contestant"],
+                    "Level": kind(row),
+                    "Operation": row["operation"],
+                    "Direction": row["direction"],
+                    "Shape": size(row["shape"]),
+                    "Type": row["dtype"],
+                    "With": ", ".join(files.unusual(row)) or "–",
+                    "Reached": ("yes" if ratios.reached(row, group) else "no") if ours else "–",
+                    "Median, ms": show(row, "median_ms", "{:.4f}", ""),
+                    "GB/s": show(row, "gbps", "{:,.0f}", ""),
+                    "Of copy": show(row, "ceiling_fraction", "{:.2f}", ""),
+                    "TFLOP/s": show(row, "tflops", "{:,.0f}", ""),
+                    "Of matrix rate": show(row, "matrix_fraction", "{:.2f}", ""),
+                    "Of best peer": "" if peer is None else f"{peer:.2f}",
+                    "Host, µs": show(row, "host_us", "{:.1f}", ""),
+                    "Host, of torch’s": "" if host is None else f"{host:.2f}",
+                    "Error": show(row, "max_error_ratio", "{:.2f}", ""),
+                    "20 %, ms": show(row, "p20_ms", "{:.4f}", ""),
+                    "80 %, ms": show(row, "p80_ms", "{:.4f}", ""),
+                }
+            )
+    columns = [name for name in body[0] if name not in RARE or any(cells[name] not in ("", "–") for cells in body)]
+    numbers = len(columns) - columns.index("Median, ms")
+    return grid(columns, [[cells[name] for name in columns] for cells in body], "measured sortable", numbers)
+
+
+def table(rows, direction):
+    """The rows of one operation in one direction, grouped by their point; None when there is none."""
+    rows = [row for row in rows if row["direction"] == direction]
+    if not rows:
+        return None
+    body = []
+    for group in at_points(rows):
+        point = group[0]
+        body.append([", ".join([size(point["shape"]), point["dtype"], *files.unusual(point)])])
         fastest = min((row["median_ms"] for row in group if row["kind"] != "copy"), default=None)
         for row in group:
+            rate, of_ceiling = ("tflops", "matrix_fraction") if row.get("tflops") else ("gbps", "ceiling_fraction")
             cells = [
                 row["contestant"],
                 kind(row),
                 show(row, "median_ms", "{:.4f}"),
                 f"{show(row, 'p20_ms', '{:.4f}')} – {show(row, 'p80_ms', '{:.4f}')}",
-                show(row, rate, "{:,.0f}"),
-                show(row, "ceiling_fraction", "{:.2f}"),
+                show(row, rate, UNITS[rate]),
+                show(row, of_ceiling, "{:.2f}"),
                 show(row, "max_error_ratio", "{:.2f}"),
             ]
             if row["kind"] != "copy" and row["median_ms"] == fastest:
                 cells = [nodes.strong(text=cell) for cell in cells]
             body.append(cells)
-    columns = [
-        "Contestant",
-        "Kind",
-        "Median, ms",
-        "20–80 %, ms",
-        unit,
-        "Of ceiling",
-        "Error",
-    ]
+    columns = ["Contestant", "Kind", "Median, ms", "20–80 %, ms", "Rate", "Of ceiling", "Error"]
     return grid(columns, body, "measured", numbers=5)
 
 
@@ -173,6 +193,11 @@ def size(shape):
 
 def show(row, field, form, missing="–"):
     return missing if row.get(field) is None else form.format(row[field])
+
+
+def listed(facts):
+    """The leaves of nested facts in one text: "driver 580.1, torch 2.11"."""
+    return ", ".join(f"{name} {value}" for name, value in flat(facts))
 
 
 def flat(facts, prefix=""):

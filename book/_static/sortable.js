@@ -3,7 +3,7 @@
 
 import DataTable from "./dt_bundle.js";
 
-const FILTERS = ["Contestant", "Level", "Operation", "Direction", "Shape", "Type"];
+const WORDS = ["Contestant", "Level", "Operation", "Direction", "Shape", "Type", "With", "Reached"];
 
 // "32,768 × 1,024" is sorted by how many elements that is.
 const elements = (shape) => shape.split(" × ").reduce((n, length) => n * Number(length.replaceAll(",", "")), 1);
@@ -25,7 +25,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   // Sphinx wraps the text of a cell in a paragraph, which is none of the data.
   for (const paragraph of table.querySelectorAll("p")) paragraph.replaceWith(paragraph.textContent);
   const headings = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
-  const numbers = headings.flatMap((heading, i) => (FILTERS.includes(heading) ? [] : [i]));
+  const numbers = headings.flatMap((heading, i) => (WORDS.includes(heading) ? [] : [i]));
   const data = new DataTable(table, {
     paging: false,
     order: [], // as the page has it: the fastest of each shape first
@@ -39,6 +39,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
   const filters = document.createElement("div");
   filters.className = "filters";
-  filters.append(...FILTERS.map((heading) => choice(data.column(headings.indexOf(heading)), heading)));
+  const words = headings.filter((heading) => WORDS.includes(heading));
+  filters.append(...words.map((heading) => choice(data.column(headings.indexOf(heading)), heading)));
   data.table().container().prepend(filters);
 }

@@ -2,6 +2,7 @@
 
 import torch
 
+from kernels.case import Cost
 from kernels.measure.timing import spread, time_together
 
 
@@ -34,3 +35,8 @@ def ceilings(device: str) -> dict[str, float]:
         "matmul_shape": [n, n, n],
         "matmul_dtype": str(dtype).removeprefix("torch."),
     }
+
+
+def compute_bound(cost: Cost, ceilings: dict[str, float]) -> bool:
+    """Whether the operations take longer at the matrix rate than the bytes at the copy rate. `ceilings` as above."""
+    return cost.flops / (1e3 * ceilings["matmul_tflops"]) > cost.bytes / ceilings["copy_gbps"]

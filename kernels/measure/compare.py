@@ -1,7 +1,8 @@
 """Contestants side by side in one run: variants, peers, and a copy of the same number of bytes."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import torch
 from rich import box
@@ -10,6 +11,7 @@ from rich.table import Table
 from kernels.check import Truth, quiet
 from kernels.layouts import clone_memory
 from kernels.machine import here
+from kernels.measure.ceilings import compute_bound
 from kernels.measure.contestants import (
     DIRECTIONS,
     Contestant,
@@ -21,8 +23,11 @@ from kernels.measure.contestants import (
     setting,
     timed_call,
 )
-from kernels.measure.timing import Spread, spread, time_together
-from kernels.operation import Case, Operation, Variant
+from kernels.measure.ratios import YARDSTICKS, deviation
+from kernels.measure.results import where
+from kernels.measure.rounds import Timed, time_point
+from kernels.measure.timing import CALLS, Spread, spread
+from kernels.operation import Case, Cost, Operation, Variant
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,15 @@ class Row:
         shape: of the main input.
         dtype: torch's name.
         median_ms, p20_ms, p80_ms: time of one call.
+        max_error_ratio: of the timed output or gradients; see kernels.check. 1 and less is right.
+        layout, params, sizes: as the case has them. With operation, direction, shape and dtype they are the row's point.
         gbps: the fewest bytes that the operation can move (each input once, each output once) over the median.
         ceiling_fraction: the time of a copy of the same bytes in the same run, over the median.
-        max_error_ratio: of the timed output or gradients; see kernels.check. 1 and less is right.
+        tflops, matrix_fraction: in place of these two where the operation is bound by the matrix rate: its operations over
+            the median, and that as a part of the matrix rate.
+        peer_spread, copy_spread: of the ratio to the best peer and to the copy; see kernels.measure.ratios.
+        rounds: in which the times were taken.
+        graph_calls: in each CUDA graph that was timed; None where single calls were.
         host_us: microseconds of host time of a call on no rows at all; None for a backward, a copy, and a peer that
             refuses such a call.
     """
@@ -55,9 +66,18 @@ class Row:
     median_ms: float
     p20_ms: float
     p80_ms: float
-    gbps: float
-    ceiling_fraction: float
     max_error_ratio: float
+    layout: str = "contiguous"
+    params: Mapping[str, object] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    gbps: float | None = None
+    ceiling_fraction: float | None = None
+    tflops: float | None = None
+    matrix_fraction: float | None = None
+    peer_spread: float | None = None
+    copy_spread: float | None = None
+    rounds: int | None = None
+    graph_calls: int | None = None
     host_us: float | None = None
 
 
@@ -82,13 +102,17 @@ class Comparison:
         return {row.contestant: Spread(row.median_ms, row.p20_ms, row.p80_ms) for row in self.rows}
 
     def as_data(self) -> list[dict]:
-        return [asdict(row) | {"shape": list(row.shape)} for row in self.rows]
+        """The rows as they come out of a results file: plain data, with lists where there are tuples."""
+        return json.loads(json.dumps([asdict(row) for row in self.rows]))
 
     def __rich__(self) -> Table:
         torch_us = next((row.host_us for row in self.rows if row.contestant == "torch"), None)
         caption = "\n".join(f"{name}: {why}" for name, why in self.absent.items())
         table = Table(title=self.title, caption=caption, box=box.SIMPLE_HEAD)
-        headings = ["contestant", "median ms", "20–80 %", "GB/s", "of copy", "error"]
+        rates = {"GB/s": ("gbps", "{:,.0f}"), "of copy": ("ceiling_fraction", "{:.2f}")}
+        if any(row.tflops for row in self.rows):
+            rates = {"TFLOP/s": ("tflops", "{:,.0f}"), "of matrix rate": ("matrix_fraction", "{:.2f}")}
+        headings = ["contestant", "median ms", "20–80 %", *rates, "error"]
         if any(row.host_us for row in self.rows):
             headings += ["host µs"] + ["of torch's"] * (torch_us is not None)
         for heading in headings:
@@ -98,8 +122,10 @@ class Comparison:
                 row.contestant,
                 f"{row.median_ms:.4g}",
                 f"{row.p20_ms:.4g}–{row.p80_ms:.4g}",
-                f"{row.gbps:,.0f}",
-                f"{row.ceiling_fraction:.2f}",
+                *(
+                    "" if getattr(row, name) is None else form.format(getattr(row, name))
+                    for name, form in rates.values()
+                ),
                 f"{row.max_error_ratio:.2f}",
             ]
             if row.host_us is not None:
@@ -117,6 +143,7 @@ def compare(
     variants: Sequence[Variant] | None = None,
     device: str | None = None,
     direction: str = "forward",
+    ceilings: Mapping[str, float] | None = None,
     **fields: object,
 ) -> Comparison:
     """Time variants and peers of an operation on one case (or a case's fields, such as shape=(64, 768)).
@@ -127,6 +154,8 @@ def compare(
         variants: by default those of `kernels.measure.contestants.default_variants`.
         device: "cpu", "cuda", or None for the GPU where there is one.
         direction: "forward", or "backward" for the gradients of all differentiable inputs, given the output's.
+        ceilings: as `measure.ceilings` gives them. With them, an operation that is bound by the matrix rate has TFLOP/s;
+            without them all have GB/s.
 
     Raises:
         ValueError: an unknown direction, or an operation whose backward is not timed.
@@ -146,38 +175,56 @@ def compare(
 
     torch.compiler.reset()  # so that torch.compile specialises on this shape, not on those before it
     with quiet(), setting(direction):
-        times, outputs, data = time_together(
+        timed = time_point(
+            {name: contestant.kind for name, contestant in by_name.items()},
             {name: timed_call(contestant, direction) for name, contestant in by_name.items()},
             lambda seed: make_data(op, replace(case, seed=seed), direction, cost, machine.device),
             machine.device,
             prepare=lambda name, data: prepared(op, by_name[name], direction, data),
         )
         host = host_times(op, case, taking_part, machine.device) if direction == "forward" else {}
-    truth = Truth(op, data["case"], data["inputs"], gradients=direction == "backward")
-    copied = spread(times["copy"]).median_ms
+    truth = Truth(op, timed.data["case"], timed.data["inputs"], gradients=direction == "backward")
     rows = []
-    for contestant in taking_part:
-        ratio, failure = _judge(contestant, outputs[contestant.name], truth, data)
-        if failure and contestant.kind != "peer":  # a peer's error stands in its row; it is not ours to mend
+    for contestant in (one for one in taking_part if one.name in timed.times):
+        ratio, failure = _judge(contestant, timed.outputs[contestant.name], truth, timed.data)
+        if failure and contestant.kind != "peer":  # a peer's error stands in its row; it is not ours to fix
             raise ArithmeticError(f"{op.name} {contestant.name} {direction} on {case}: {failure}")
-        measured = spread(times[contestant.name])
         rows.append(
             Row(
-                operation=op.name,
+                **where(op.name, case, direction),
+                **_measured(contestant, timed, by_name, cost, ceilings),
                 contestant=contestant.name,
                 kind=contestant.kind,
                 level=contestant.level,
-                direction=direction,
-                shape=case.shape,
-                dtype=case.dtype,
-                **vars(measured),
-                gbps=cost.bytes / measured.median_ms / 1e6,
-                ceiling_fraction=copied / measured.median_ms,
                 max_error_ratio=ratio,
                 host_us=host.get(contestant.name),
             )
         )
-    return Comparison(f"{op.name} {direction}, {case}, {machine.gpu or 'CPU'}", machine.device, tuple(rows), absent)
+    title = f"{op.name} {direction}, {case}, {machine.gpu or 'CPU'}"
+    return Comparison(title, machine.device, tuple(rows), absent | timed.refused)
+
+
+def _measured(
+    contestant: Contestant,
+    timed: Timed,
+    by_name: Mapping[str, Contestant],
+    cost: Cost,
+    ceilings: Mapping[str, float] | None,
+) -> dict:
+    """The fields of a row that follow from the times."""
+    taken = {name: spread(times) for name, times in timed.times.items()}
+    own = taken[contestant.name]
+    found = vars(own) | {"rounds": timed.rounds, "graph_calls": timed.graph_calls}
+    for kind in YARDSTICKS:
+        names = [name for name in taken if by_name[name].kind == kind]
+        if names:
+            best = min(names, key=lambda name: taken[name].median_ms)
+            found[f"{kind}_spread"] = deviation(timed.times[contestant.name], timed.times[best], CALLS)
+    if ceilings and contestant.kind != "copy" and compute_bound(cost, ceilings):
+        tflops = cost.flops / own.median_ms / 1e9
+        return found | {"tflops": tflops, "matrix_fraction": tflops / ceilings["matmul_tflops"]}
+    fraction = taken["copy"].median_ms / own.median_ms
+    return found | {"gbps": cost.bytes / own.median_ms / 1e6, "ceiling_fraction": fraction}
 
 
 def _judge(contestant: Contestant, output: object, truth: Truth, data: dict) -> tuple[float, str | None]:

@@ -9,52 +9,54 @@ import sys
 from pathlib import Path
 
 from kernels import figures
-from kernels.measure.results import Results, stored
+from kernels.measure.results import Results, described, stored, unusual
 
 GPU = "NVIDIA H200"
 SHAPE = [32_768, 4_096]
 OTHERS = "#888888"
 
 
-def ladder(results: Results, operation: str, shape: list[int]):
+def ladder(results: Results, shape: list[int], **which: object):
     """A bar for each variant, peer and the copy, slowest first, as a `plotly.graph_objects.Figure`.
 
     Args:
-        results: of one GPU.
-        operation: by name; its forward rows are drawn.
+        results: of one operation on one GPU; its forward rows are drawn.
         shape: of the main input.
+        which: what else tells the rows of one case from those of others, such as dtype="bfloat16", params={"causal": True}.
 
     Raises:
-        ValueError: there is no such row.
+        ValueError: there is no such row, or the rows are of several cases.
     """
     import plotly.graph_objects as go
 
-    rows = [
-        row
-        for row in results.rows
-        if (row["operation"], row["shape"], row["direction"]) == (operation, list(shape), "forward")
-    ]
+    wanted = {"direction": "forward", "shape": list(shape), **which}
+    rows = [row for row in results.rows if wanted.items() <= row.items()]
     if not rows:
-        raise ValueError(f"shape: no forward row of {operation} has shape {list(shape)} in these results")
-    rows.sort(key=lambda row: row["gbps"])
+        raise ValueError(f"shape: no row of these results has {wanted}")
+    cases = sorted({described(row) for row in rows})
+    if len(cases) > 1:
+        raise ValueError(f"which: {wanted} fits rows of {len(cases)} cases, say which: {', '.join(cases)}")
+    rate, unit = ("tflops", "TFLOP/s") if any(row.get("tflops") for row in rows) else ("gbps", "GB/s (fewest bytes)")
+    rows = sorted((row for row in rows if row.get(rate)), key=lambda row: row[rate])
     names = [f"{row['level']} {row['contestant']}" if row["level"] else row["contestant"] for row in rows]
     bars = go.Bar(
-        x=[row["gbps"] for row in rows],
+        x=[row[rate] for row in rows],
         y=names,
         orientation="h",
-        text=[f"{row['gbps']:,.0f}" for row in rows],
+        text=[f"{row[rate]:,.0f}" for row in rows],
         textposition="outside",
         cliponaxis=False,
         marker_color=[figures.LEVEL_COLORS.get(row["level"], OTHERS) for row in rows],
     )
     size = " × ".join(f"{n:,}" for n in shape)
-    title = f"{size} {rows[0]['dtype']}, {results.machine['gpu']}"
-    room = [0, 1.2 * rows[-1]["gbps"]]  # for the numbers beyond the bars
+    what = " ".join([size, rows[0]["dtype"], *unusual(rows[0])])
+    title = f"{what}, {results.machine['gpu']}"
+    room = [0, 1.2 * rows[-1][rate]]  # for the numbers beyond the bars
     return go.Figure(
         bars,
         {
             "title": {"text": title, "xref": "container", "font_size": 14},
-            "xaxis": {"title": "GB/s (fewest bytes)", "range": room},
+            "xaxis": {"title": unit, "range": room},
         },
     )
 
@@ -82,4 +84,4 @@ def draw(figure, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(ladder(stored(GPU), "layer_norm", SHAPE), Path(sys.argv[1]))
+    draw(ladder(stored("layer_norm", GPU), SHAPE), Path(sys.argv[1]))

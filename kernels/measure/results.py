@@ -1,4 +1,8 @@
-"""The results files, book/results/<gpu>.json: what was measured on a GPU, as plain data for others to read."""
+"""The results files, book/results/operations/<operation>/<gpu>.json: what was measured on a GPU, as plain data.
+
+A row says what it is a time of: its contestant, and its *point*, which is operation, direction, shape, dtype, layout, params
+and sizes. Rows of one point are held against each other, and no others are. In a file, what has its default is left out.
+"""
 
 import datetime
 import importlib.metadata
@@ -11,47 +15,96 @@ from pathlib import Path
 
 import torch
 
-FOLDER = Path(__file__).parents[2] / "book" / "results"
-SLACK = 0.15
-"""How far a ratio may fall below the stored one before a verdict says so: the spread between runs on one machine."""
+from kernels.case import Case
 
+FOLDER = Path(__file__).parents[2] / "book" / "results"
+POINT = ("operation", "direction", "shape", "dtype", "layout", "params", "sizes")
+DEFAULTS = {"layout": "contiguous", "params": {}, "sizes": {}}
 PACKAGES = ("torch", "triton", "cupy-cuda13x", "numpy", "liger-kernel", "quack-kernels")
+
+
+def where(operation: str, case: Case, direction: str) -> dict:
+    """The fields of the point at which an operation is timed on a case."""
+    return {
+        "operation": operation,
+        "direction": direction,
+        "shape": case.shape,
+        "dtype": case.dtype,
+        "layout": case.layout,
+        "params": dict(case.params),
+        "sizes": dict(case.sizes),
+    }
+
+
+def point(row: dict) -> str:
+    """The point of a row as one hashable value, equal for rows that may be held against each other."""
+    return json.dumps([(DEFAULTS | row)[name] for name in POINT], sort_keys=True)
+
+
+def described(row: dict) -> str:
+    """A row's point without operation and direction: "32768×4096 bfloat16 causal=True"."""
+    return " ".join(["×".join(map(str, row["shape"])), row["dtype"], *unusual(row)])
+
+
+def unusual(row: dict) -> list[str]:
+    """What of a row's point is not as usual: a layout with gaps, params and sizes, as "name=value"."""
+    row = DEFAULTS | row
+    layout = [] if row["layout"] == DEFAULTS["layout"] else [row["layout"]]
+    return layout + [f"{name}={value}" for name, value in (row["sizes"] | row["params"]).items()]
 
 
 @dataclass(frozen=True)
 class Results:
-    """One results file.
+    """One results file: one operation on one GPU.
 
     Args:
         machine: gpu, driver, versions, date, commit.
         ceilings: copy_gbps, matmul_tflops and what they were taken on.
-        rows: as kernels.measure.compare.Row describes them.
+        rows: as kernels.measure.compare.Row describes them; defaults are filled in.
     """
 
     machine: dict
     ceilings: dict
     rows: list[dict]
 
+    def __post_init__(self) -> None:
+        self.rows[:] = [DEFAULTS | row for row in self.rows]
+
     def find(self, **fields: object) -> dict | None:
-        """The row with these fields, such as operation="layer_norm", contestant="triton/row", shape=[8192, 32768]."""
-        for row in self.rows:
-            if all(row[name] == value for name, value in fields.items()):
-                return row
-        return None
+        """The one row with these fields, such as contestant="triton/row", shape=[8192, 32768]; None where there is none.
+
+        Raises:
+            LookupError: several rows have them, such as causal attention and full attention of one shape.
+        """
+        fits = [row for row in self.rows if all(row[name] == value for name, value in fields.items())]
+        if len(fits) > 1:
+            raise LookupError(f"{fields} fits {len(fits)} rows; name a field in which they differ, such as params")
+        return fits[0] if fits else None
+
+    def put(self, rows: list[dict]) -> None:
+        """Take in the rows of a comparison, in place of all that there are at its point."""
+        points = {point(row) for row in rows}
+        self.rows[:] = [row for row in self.rows if point(row) not in points] + [DEFAULTS | row for row in rows]
 
     def save(self, path: Path) -> None:
-        """Write the file; what a row does not have (a null) is left out, except the level."""
-        rows = [{k: _rounded(v) for k, v in row.items() if v is not None or k == "level"} for row in self.rows]
+        """Write the file; what a row does not have (a null), or has by default, is left out, except the level."""
+        rows = [{k: _rounded(v) for k, v in row.items() if k == "level" or _said(k, v)} for row in self.rows]
         data = {"machine": self.machine, "ceilings": {k: _rounded(v) for k, v in self.ceilings.items()}}
         write(path, data, "rows", rows)
 
 
 def write(path: Path, head: dict, name: str, rows: Iterable[dict]) -> None:
-    """A file of results: what is in `head`, and under `name` the rows, a line for each."""
+    """A file of results: what is in `head`, and under `name` the rows, a line for each. Whole or not at all."""
     lines = ",\n".join("  " + json.dumps(row) for row in rows)
     begin = json.dumps(head, indent=1).removesuffix("\n}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'{begin},\n "{name}": [\n{lines}\n ]\n}}\n')
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(f'{begin},\n "{name}": [\n{lines}\n ]\n}}\n')
+    os.replace(unfinished, path)
+
+
+def _said(name: str, value: object) -> bool:
+    return value is not None and not (name in DEFAULTS and value == DEFAULTS[name])
 
 
 def _rounded(value: object) -> object:
@@ -63,14 +116,24 @@ def file_name(gpu: str) -> str:
     return gpu.removeprefix("NVIDIA ").lower().replace(" ", "-") + ".json"
 
 
-def stored(gpu: str | None = None) -> Results | None:
-    """The committed results of a GPU by its name ("NVIDIA H200"), or of the one here; None where there are none."""
+def path_of(operation: str, gpu: str, folder: Path = FOLDER) -> Path:
+    """Where the results of an operation on a GPU lie below a folder of results."""
+    return folder / "operations" / operation / file_name(gpu)
+
+
+def load(path: Path) -> Results:
+    """One results file."""
+    return Results(**json.loads(path.read_text("utf-8")))
+
+
+def stored(operation: str, gpu: str | None = None) -> Results | None:
+    """The committed results of an operation on a GPU by its name, or on the one here; None where there are none."""
     if gpu is None:
         if not torch.cuda.is_available():
             return None
         gpu = torch.cuda.get_device_name()
-    path = FOLDER / file_name(gpu)
-    return Results(**json.loads(path.read_text())) if path.exists() else None
+    path = path_of(operation, gpu)
+    return load(path) if path.exists() else None
 
 
 def facts() -> dict:
@@ -81,8 +144,16 @@ def facts() -> dict:
         "driver": _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
         "versions": {"cuda": torch.version.cuda} | dict(_versions(PACKAGES)),
         "date": datetime.date.today().isoformat(),
-        "commit": os.environ.get("KERNELS_COMMIT") or _output("git", "rev-parse", "HEAD"),
+        "commit": commit(),
     }
+
+
+def commit() -> str | None:
+    """What KERNELS_COMMIT says, or git; None where neither knows, or where the package has changes that are in no commit."""
+    if given := os.environ.get("KERNELS_COMMIT"):
+        return given
+    changed = _output("git", "status", "--porcelain", "--", "kernels")
+    return None if changed else _output("git", "rev-parse", "HEAD")
 
 
 def _versions(packages: Iterable[str]) -> Iterable[tuple[str, str]]:

@@ -16,6 +16,7 @@ import torch
 
 COLD_BYTES = 256 * 2**20  # several times the L2 cache of any GPU so far
 CYCLES_PER_SECOND = 2e9  # of a GPU at its highest clock, about; at a lower one a spin only lasts longer
+CALLS = 5  # of a contestant in a round
 SPINS = 4  # times that a spin is doubled before a contestant is taken for one that waits for the GPU itself
 
 
@@ -39,7 +40,7 @@ def time_together(
     inputs: Callable[[int], dict],
     device: str,
     rounds: int = 6,
-    calls: int = 5,
+    calls: int = CALLS,
     prepare: Callable[[str, dict], dict] = lambda name, data: data,
 ) -> tuple[dict[str, list[float]], dict[str, object], dict]:
     """Time every contestant `rounds` × `calls` times.

@@ -4,14 +4,15 @@ Where a time means something differs between machines, and a verdict's line must
 only that nothing here contradicts the claim. What is judged:
 
 - On a CPU, and for anything that has no stored row: claims of 3× and more, since less is within the noise of small machines.
-- On a GPU with a results file: the ratio of the two times of this run, against the ratio of the stored ones within the
-  slack.
-- On a GPU without a results file: nothing but correctness, which the comparison has checked already.
+- On a GPU with a results file of the operation: the ratio of the two times of this run, against the ratio of the stored ones
+  within its slack, which kernels.measure.ratios says.
+- On a GPU without one: nothing but correctness, which the comparison has checked already.
 """
 
 from kernels.measure.compare import Comparison
 from kernels.measure.race import Race
-from kernels.measure.results import SLACK, Results, stored
+from kernels.measure.ratios import slack
+from kernels.measure.results import Results, point, stored
 
 JUDGED_EVERYWHERE = 3.0
 
@@ -29,7 +30,7 @@ def verdict(
         measured: what was timed on this machine.
         contestant, than: names in it.
         at_least: the claimed ratio of their times.
-        results: stored results to hold the ratio against; by default those of the GPU here.
+        results: stored results to hold the ratio against; by default those of the operation on the GPU here.
     """
     missing = [name for name in (contestant, than) if name not in measured.times]
     if missing:
@@ -54,15 +55,17 @@ def _bound(
 ) -> tuple[float | None, str]:
     """The smallest ratio that does not contradict the claim, or None where this machine cannot judge it."""
     if measured.device == "cuda" and isinstance(measured, Comparison):
-        results = results or stored()
+        now = {row["contestant"]: row for row in measured.as_data()}
+        results = results or stored(now[contestant]["operation"])
         if results is None:
             return None, ""
-        row = measured[contestant]
-        where = {name: getattr(row, name) for name in ("operation", "direction", "dtype")} | {"shape": list(row.shape)}
-        ours, theirs = (results.find(contestant=name, **where) for name in (contestant, than))
-        if ours and theirs:
-            stored_ratio = theirs["median_ms"] / ours["median_ms"]
-            return max(stored_ratio, at_least) * (1 - SLACK), f"stored {stored_ratio:.2f}×, within {SLACK:.0%}"
+        here = point(now[contestant])
+        there = {row["contestant"]: row for row in results.rows if point(row) == here}
+        if contestant in there and than in there:
+            stored_ratio = there[than]["median_ms"] / there[contestant]["median_ms"]
+            # Each was compared with the copy in every round; the ratio between them spreads about as much as either.
+            allowed = slack(*(rows[name].get("copy_spread") for rows in (there, now) for name in (contestant, than)))
+            return max(stored_ratio, at_least) * (1 - allowed), f"stored {stored_ratio:.2f}×, within {allowed:.0%}"
     if at_least >= JUDGED_EVERYWHERE:
         return at_least, "as claimed"
     return None, ""

@@ -1,0 +1,134 @@
+"""How closely a point is timed: by graphs where calls are short, in more rounds where the result is in doubt."""
+
+import types
+
+import pytest
+import torch
+
+import kernels
+from kernels import measure
+from kernels.measure import graph, rounds
+from kernels.measure.graph import GRAPH_CALLS, time_graphs
+
+KINDS = {"ours": "variant", "torch": "peer", "copy": "copy"}
+
+
+def call(data):
+    data["order"].append(data["seed"])
+    return data["seed"]
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Where a graph would be replayed, what it captured is called again."""
+
+    def capture(contestant, prepare, data):
+        ready, outputs = [prepare(one) for one in data], len(data) * [None]
+
+        def replay():
+            outputs[:] = [contestant(one) for one in ready]
+
+        return graph.Captured(types.SimpleNamespace(replay=replay), ready, outputs)
+
+    monkeypatch.setattr(graph, "capture", capture)
+
+
+def test_a_graph_has_calls_on_inputs_of_their_own(eager):
+    seeds, order = [], []
+
+    def inputs(seed):
+        seeds.append(seed)
+        return {"seed": seed, "order": order}
+
+    prepared = []
+    times, outputs, data = time_graphs(
+        {"ours": call}, inputs, "cpu", rounds=2, prepare=lambda name, one: prepared.append(name) or one
+    )
+    first, second = list(range(GRAPH_CALLS)), list(range(GRAPH_CALLS, 2 * GRAPH_CALLS))
+    assert seeds == first + first + second  # to warm up, and the two rounds
+    assert order == 10 * first + 5 * second  # each graph five times
+    assert len(prepared) == 3 * GRAPH_CALLS
+    assert outputs == {"ours": data["seed"]} == {"ours": second[-1]}
+    assert len(times["ours"]) == 10
+
+
+def test_the_time_of_a_graph_is_that_of_one_call(eager, monkeypatch):
+    doctored = lambda *args, **kwargs: ({"ours": [1.0, 2.0]}, {"ours": ["first", "last"]}, ["one", "other"])  # noqa: E731
+    monkeypatch.setattr(graph, "time_together", doctored)
+    times, outputs, data = time_graphs({"ours": call}, None, "cuda", 6, None)
+    assert (times, outputs, data) == ({"ours": [0.05, 0.1]}, {"ours": "last"}, "other")
+
+
+def test_who_cannot_be_captured_is_named_with_the_reason(monkeypatch):
+    def capture(contestant, prepare, data):
+        contestant(prepare(data[0]))
+
+    def waits(data):
+        raise RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors might be …")
+
+    monkeypatch.setattr(graph, "capture", capture)
+    assert graph.refusals({"ours": lambda data: None, "waits": waits}, lambda seed: {}, lambda name, one: one) == {
+        "waits": "cannot be captured in a CUDA graph: operation not permitted when stream is capturing"
+    }
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """timed(device, single={…}, graphs={…}) gives what time_point makes of such times, and how often it timed which way."""
+    turns = []
+
+    def doctored(way, times):
+        def timer(calls, inputs, device, rounds, prepare):
+            turns.append((way, rounds))
+            return {name: [times[name]] * 5 * rounds for name in calls}, dict.fromkeys(calls), {}
+
+        return timer
+
+    def timed(device, single, graphs=None, refused=None):
+        turns.clear()
+        monkeypatch.setattr(rounds, "time_together", doctored("single", single))
+        monkeypatch.setattr(rounds, "time_graphs", doctored("graphs", graphs or {}))
+        monkeypatch.setattr(rounds, "refusals", lambda calls, inputs, prepare: refused or {})
+        return rounds.time_point(KINDS, dict.fromkeys(single), lambda seed: {}, device, lambda name, one: one), turns
+
+    return timed
+
+
+def test_a_clear_result_is_timed_once(timed):
+    found, turns = timed("cuda", {"ours": 1.0, "torch": 2.0, "copy": 0.9})
+    assert (turns, found.rounds, found.graph_calls) == ([("single", 6)], 6, None)
+    assert timed("cuda", {"ours": 1.0, "torch": 0.8, "copy": 0.8})[1] == [("single", 6)]
+
+
+@pytest.mark.parametrize("times", [{"torch": 0.9, "copy": 0.3}, {"torch": 0.3, "copy": 1.0}])
+def test_a_result_in_doubt_is_timed_in_30_rounds(timed, times):
+    found, turns = timed("cuda", {"ours": 1.0, **times})
+    assert (turns, found.rounds, len(found.times["ours"])) == ([("single", 6), ("single", 30)], 30, 150)
+    assert timed("cpu", {"ours": 1.0, **times})[1] == [("single", 6)]
+
+
+def test_short_calls_are_timed_by_graphs_and_judged_by_those(timed):
+    short = {"ours": 0.030, "torch": 0.029, "copy": 0.019}
+    found, turns = timed("cuda", short, {"ours": 0.01, "torch": 0.02, "copy": 0.002})
+    assert (turns, found.graph_calls) == ([("single", 6), ("graphs", 6)], 20)
+    assert found.times["ours"] == [0.01] * 30
+    _, turns = timed("cuda", short, {"ours": 0.02, "torch": 0.02, "copy": 0.002})
+    assert turns == [("single", 6), ("graphs", 6), ("graphs", 30)]
+    assert timed("cpu", short)[1] == [("single", 6)]
+    assert timed("cuda", {"ours": 0.2, "torch": 0.1, "copy": 0.020})[1] == [("single", 6)]
+
+
+def test_who_cannot_be_captured_is_left_out(timed):
+    found, _ = timed(
+        "cuda", {"ours": 0.01, "torch": 0.01, "copy": 0.01}, {"ours": 0.01, "copy": 0.1}, {"torch": "waits"}
+    )
+    assert (list(found.times), found.refused) == (["ours", "copy"], {"torch": "waits"})
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="a graph is captured on a GPU only")
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_every_contestant_is_captured_and_its_last_output_is_right(direction):
+    compared = measure.compare(kernels.operation("layer_norm"), shape=(8, 768), dtype="bfloat16", direction=direction)
+    assert not [why for why in compared.absent.values() if "captured" in why]
+    assert {row.graph_calls for row in compared.rows} == {GRAPH_CALLS}
+    assert all(0 < row.median_ms < 0.1 and row.max_error_ratio <= 1 for row in compared.rows if row.kind != "peer")
