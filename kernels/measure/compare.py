@@ -158,7 +158,7 @@ def compare(
     rows = []
     for contestant in taking_part:
         ratio, failure = _judge(contestant, outputs[contestant.name], truth, data)
-        if failure and contestant.kind != "peer":  # a peer's error stands in its row; it is not ours to mend
+        if failure and contestant.kind != "peer":  # a peer's error stands in its row; it is not ours to fix
             raise ArithmeticError(f"{op.name} {contestant.name} {direction} on {case}: {failure}")
         measured = spread(times[contestant.name])
         rows.append(
