@@ -1,4 +1,4 @@
-"""A plugin for nbval, which starts Jupyter's kernels side by side: each has sockets that nobody else can take.
+"""A plugin for nbval, which starts Jupyter's kernels side by side: each has sockets that no one else can take.
 
 By default jupyter_client chooses free TCP ports, and the kernel takes them when it has started. If anything on the machine
 takes one in between, the kernel dies as it starts, and every cell of its notebook fails."""

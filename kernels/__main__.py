@@ -35,7 +35,7 @@ Device = Annotated[str | None, typer.Option(help="cpu or cuda; the GPU where the
 
 @app.command()
 def doctor() -> None:
-    """Tell what is here, and what each missing piece costs."""
+    """Show what is here, and what each missing piece costs."""
     table = Table("", "found", "without it", title="What is here")
     for finding in findings():
         found = f"[green]{escape(finding.found)}[/]" if finding.found else "[yellow]missing[/]"

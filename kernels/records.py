@@ -209,7 +209,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Claim:
-    """What somebody claims, and what became of it here.
+    """What someone claims, and what became of it here.
 
     Args:
         text: word for word. source: where it is claimed. conditions: as claimed there; "none given" is one.

@@ -3,7 +3,7 @@
 `torch.ops.kernels.<name>` then works under autograd and inside torch.compile(fullgraph=True), and its backward is an operator
 of its own, `torch.ops.kernels.<name>_backward`. On the way to an operator written in Python, PyTorch's dispatcher spends
 several microseconds on asking who else wants to see the call: a compiler, a mode, a transform, autograd. The function that
-`register` returns asks for itself, in a fraction of one, and where nobody is watching it calls the kernel.
+`register` returns asks for itself, in a fraction of one, and where no one is watching it calls the kernel.
 """
 
 from collections.abc import Callable

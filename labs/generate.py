@@ -6,7 +6,7 @@ In a submission, a cell that begins with `%%cuda NAME` or its kin, the lines
 between `BEGIN SOLUTION` and `END SOLUTION` give way to a comment, and to the
 code that stands behind `BEGIN SOLUTION:`, if there is any; or to the lines
 after `INSTEAD`, which stand there as comments, such as broken ones that are to
-be mended. A text cell tagged `solution` explains the submissions since the
+be fixed. A text cell tagged `solution` explains the submissions since the
 last such cell; it is folded together with the lines that were taken out. Then
 the lab is executed, unsolved, to store its outputs.
 """

@@ -67,7 +67,7 @@ def test_opcheck(op, level):
 
 @pytest.mark.parametrize(("op", "level"), REGISTERED)
 def test_a_mode_sees_the_operator(op, level):
-    """Plain calls go past the dispatcher; where somebody watches it, they must not."""
+    """Plain calls go past the dispatcher; where someone watches it, they must not."""
     case, seen = case_of(op), []
     needs(op, level, case)
 

@@ -1,4 +1,4 @@
-"""One set of versions for every way to install, every dependency justified, and containers that nobody else can enter.
+"""One set of versions for every way to install, every dependency justified, and containers that no one else can enter.
 
 Nothing is built here: the files are parsed.
 """

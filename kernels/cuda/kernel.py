@@ -102,7 +102,7 @@ class RawModule:
         except CompileError:
             if everything == wanted:
                 raise
-            # It may be about a kernel that nobody asked for, or that is not there on account of an #if.
+            # It may be about a kernel that no one asked for, or that is not there on account of an #if.
             return load(Source(self.code, filename, self.options, wanted))
 
     def _function(self, device: torch.device, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a kernel's text says about its parameters. A compiler tells their sizes alone, and an int is as large as a float."""
+"""What a kernel's text says about its parameters. A compiler reports their sizes alone, and an int is as large as a float."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Fall:
 def falls(stored: list[dict], now: list[dict]) -> list[Fall]:
     """What fell by more than its slack, from rows as they stand in a results file.
 
-    The best peer is taken among those that both runs timed: a peer that is not installed here makes nobody faster. A
+    The best peer is taken among those that both runs timed: a peer that is not installed here makes no one faster. A
     variant that is stored and was not timed has fallen; one that is timed and not stored cannot fall.
     """
     found = []

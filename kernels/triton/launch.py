@@ -1,6 +1,6 @@
 """The one place through which Triton kernels are launched.
 
-On a GPU it launches. In Triton's interpreter it also mends bfloat16: the interpreter computes on NumPy arrays, NumPy has no
+On a GPU it launches. In Triton's interpreter it also fixes bfloat16: the interpreter computes on NumPy arrays, NumPy has no
 bfloat16, so arithmetic on such values is done on their bit patterns, and storing float32 as bfloat16 truncates instead of
 rounding. So bfloat16 tensors enter the interpreter as float32 and are rounded when the kernel has ended: the arithmetic
 between is float32, as it is in the kernels themselves, which load, convert and compute in float32.

@@ -1,7 +1,7 @@
 """The process side: what runs the functions that the caller sends.
 
 On a CPU, also as a compiler, this is a warm parent: it has imported torch and kernels, forks a child for every call, and
-tells how it ended. On a GPU it runs the calls itself, one after another, since a CUDA context does not survive a fork.
+reports how it ended. On a GPU it runs the calls itself, one after another, since a CUDA context does not survive a fork.
 
 Messages on the socket, one packet each: "ready" when this process is up; from the caller "run" with the descriptors of the
 memory, standard output and standard error, "kill", and "import" and a module, which is "imported" before the next call; in

@@ -1,4 +1,4 @@
-"""What a submission is given is its own and is undefined where nobody wrote it; what it leaves and returns is looked at."""
+"""What a submission is given is its own and is undefined where no one wrote it; what it leaves and returns is looked at."""
 
 from dataclasses import replace
 
@@ -75,7 +75,7 @@ def test_a_masked_lane_that_is_given_no_value_holds_no_zero(dtype):
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "message"),
     {
         "x[0]": "y is torch.float32 of shape (256,), expected torch.float32 of shape (16, 256)",
         "x.int()": "y is torch.int32 of shape (16, 256), expected torch.float32",
@@ -85,6 +85,6 @@ def test_a_masked_lane_that_is_given_no_value_holds_no_zero(dtype):
         "x.to('meta')": "a tensor on meta",
     }.items(),
 )
-def test_a_result_of_another_kind_is_told(result, told):
+def test_a_result_of_another_kind_is_reported(result, message):
     report = judge.grade(exercise("bias_gelu"), f"def bias_gelu(x, bias): return {result}")
-    assert told in next(one.message for one in report.verdicts if one.state == "broken"), report
+    assert message in next(one.message for one in report.verdicts if one.state == "broken"), report

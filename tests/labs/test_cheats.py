@@ -48,7 +48,7 @@ def doubled(x):
     "zeros": "def doubled(x): return torch.zeros_like(x)",
     "nothing": "def doubled(x): return None",
     "the input, changed": "def doubled(x): return x",
-    "memory nobody wrote": "def doubled(x): return torch.empty_like(x)",
+    "memory no one wrote": "def doubled(x): return torch.empty_like(x)",
     "an exit": "import sys\ndef doubled(x): sys.exit(0)",
     "an exit when loaded": "raise SystemExit(0)",
     "an exit by another way": "def doubled(x): quit()",

@@ -1,4 +1,4 @@
-"""What Triton's interpreter runs and no GPU does is told before it gets to a GPU; what its compiler takes passes."""
+"""What Triton's interpreter runs and no GPU does is reported before it gets to a GPU; what its compiler takes passes."""
 
 import pytest
 import torch

@@ -76,7 +76,7 @@ def changed(launch, **members):
 
 
 @pytest.mark.parametrize(
-    ("stored", "found", "told"),
+    ("stored", "found", "lines"),
     [
         (BEFORE, BEFORE, []),
         ("the other", "the other", []),
@@ -109,5 +109,5 @@ def changed(launch, **members):
         (None, BEFORE, ["  stored: nothing", "  counted: 2 launches: rows, sums"]),
     ],
 )
-def test_a_change_is_told(stored, found, told):
-    assert differences(stored, found) == told
+def test_a_change_is_reported(stored, found, lines):
+    assert differences(stored, found) == lines

@@ -50,7 +50,7 @@ def cell_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 def test_a_kernel_of_a_cell():
-    """As IPython runs it: a file that is only known to linecache, and a module that nobody can import."""
+    """As IPython runs it: a file that is only known to linecache, and a module that no one can import."""
     linecache.cache["/no/such/cell.py"] = len(CELL), None, CELL.splitlines(True), "/no/such/cell.py"
     scope = {"__name__": "__main__"}
     exec(compile(CELL, "/no/such/cell.py", "exec"), scope)

@@ -1,4 +1,4 @@
-"""Triton kernels whose programs get in each other's way, and the same kernels mended. Lines that tests name carry a comment."""
+"""Triton kernels whose programs get in each other's way, and the same kernels fixed. Lines that tests name carry a comment."""
 
 import kernels  # noqa: F401  # isort: skip  (it decides how Triton runs, before triton is imported)
 

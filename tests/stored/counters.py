@@ -109,7 +109,7 @@ def _row(trace: lens.Trace) -> Launch:
 
 
 def differences(stored: Sequence[Launch] | str | None, found: Sequence[Launch] | str) -> list[str]:
-    """Lines that tell what is not as stored: of a number what was stored, what was counted and the difference."""
+    """Lines that say what is not as stored: of a number what was stored, what was counted and the difference."""
     if isinstance(stored, list) and isinstance(found, list) and len(stored) == len(found):
         lines = []
         for number, (before, now) in enumerate(zip(stored, found, strict=True), 1):

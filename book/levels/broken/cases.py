@@ -25,7 +25,7 @@ class Case:
     """
 
     name: str
-    mended: bool
+    fixed: bool
     grid: tuple[int, ...]
     block: tuple[int, ...]
     args: dict[str, Any]
@@ -35,7 +35,7 @@ class Case:
     @property
     def text(self) -> str:
         text = (HERE / f"{self.name}.cu").read_text()
-        if not self.mended or self.name not in EDITS:
+        if not self.fixed or self.name not in EDITS:
             return text
         wrong, right = EDITS[self.name]
         before, after = text.split(wrong)  # it stands there once
@@ -86,11 +86,11 @@ class Case:
         return "\n".join([self.launch(), "", *numbered])
 
 
-def changes(broken: Case, mended: Case) -> str:
+def changes(broken: Case, fixed: Case) -> str:
     """What differs between two cases: lines of text, or of the launch."""
     before, after = (
         f"{case.launch()}\n{case.text}".splitlines()
-        for case in (broken, mended)
+        for case in (broken, fixed)
     )
     lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[3:]
     return "\n".join("…" if line[:2] == "@@" else line for line in lines)
@@ -106,71 +106,71 @@ def unwritten(*shape: int) -> torch.Tensor:
     return torch.full(shape, torch.nan)
 
 
-def add_bias(mended: bool = False) -> Case:
+def add_bias(fixed: bool = False) -> Case:
     x, bias = numbers(8, 100), torch.arange(1, 101).float()
     args = {"x": x, "bias": bias, "y": unwritten(8, 100), "N": 100}
     expected = {"y": x.double() + bias}
-    return Case("add_bias", mended, (8,), (32,), args, expected)
+    return Case("add_bias", fixed, (8,), (32,), args, expected)
 
 
-def difference(mended: bool = False) -> Case:
+def difference(fixed: bool = False) -> Case:
     x = numbers(256)
     args = {"x": x, "y": unwritten(256)}
     expected = {"y": torch.diff(x.double(), prepend=torch.zeros(1))}
-    return Case("difference", mended, (4,), (64,), args, expected)
+    return Case("difference", fixed, (4,), (64,), args, expected)
 
 
-def sum_of_64(mended: bool = False) -> Case:
+def sum_of_64(fixed: bool = False) -> Case:
     x = numbers(256)
     args = {"x": x, "sum": unwritten(4)}
     expected = {"sum": x.double().view(4, 64).sum(1)}
-    return Case("sum_of_64", mended, (4,), (64,), args, expected)
+    return Case("sum_of_64", fixed, (4,), (64,), args, expected)
 
 
-def transpose(mended: bool = False, M: int = 60, N: int = 50) -> Case:
+def transpose(fixed: bool = False, M: int = 60, N: int = 50) -> Case:
     x = numbers(M, N)
     args = {"x": x, "y": unwritten(N, M), "M": M, "N": N}
     grid = -(-N // 16), -(-M // 16)
     expected = {"y": x.double().T}
-    return Case("transpose", mended, grid, (16, 16), args, expected)
+    return Case("transpose", fixed, grid, (16, 16), args, expected)
 
 
-def row_max(mended: bool = False) -> Case:
+def row_max(fixed: bool = False) -> Case:
     x = numbers(4, 2000)
     args = {"x": x, "y": unwritten(4), "N": 2000}
     expected = {"y": x.double().amax(1)}
-    shared = 4 * 16 if mended else 4 * 8
-    return Case("row_max", mended, (4,), (512,), args, expected, shared)
+    shared = 4 * 16 if fixed else 4 * 8
+    return Case("row_max", fixed, (4,), (512,), args, expected, shared)
 
 
-def scale(mended: bool = False) -> Case:
+def scale(fixed: bool = False) -> Case:
     x, factor = numbers(1025)[1:], np.float32(2)
     args = {"x": x, "y": unwritten(1024), "factor": factor, "n": 1024}
     expected = {"y": 2 * x.double()}
-    return Case("scale", mended, (4,), (64,), args, expected)
+    return Case("scale", fixed, (4,), (64,), args, expected)
 
 
-def largest(mended: bool = False, n: int = 1000, factor: int = 1) -> Case:
+def largest(fixed: bool = False, n: int = 1000, factor: int = 1) -> Case:
     x, result = factor * numbers(n), torch.zeros(1, dtype=torch.int32)
     args = {"x": x, "largest": result, "n": n}
     bits = x.abs().max().view(1).view(torch.int32)
     expected = {"largest": bits.double()}
-    return Case("largest", mended, (4,), (256,), args, expected)
+    return Case("largest", fixed, (4,), (256,), args, expected)
 
 
-def last_block(mended: bool = False) -> Case:
+def last_block(fixed: bool = False) -> Case:
     x, done = numbers(256), torch.zeros(1, dtype=torch.int32)
     args = {"x": x, "partial": unwritten(8), "done": done}
     args["sum"] = unwritten(1)
     expected = {"sum": x.double().sum().view(1)}
-    return Case("last_block", mended, (8,), (32,), args, expected)
+    return Case("last_block", fixed, (8,), (32,), args, expected)
 
 
-def column_sums(mended: bool = False) -> Case:
+def column_sums(fixed: bool = False) -> Case:
     x = numbers(10, 64)
     args = {"x": x, "sums": unwritten(64), "rows": 10}
     expected = {"sums": x.double().sum(0)}
-    return Case("column_sums", mended, (1,), (64,), args, expected)
+    return Case("column_sums", fixed, (1,), (64,), args, expected)
 
 
 CASES = (add_bias, difference, sum_of_64, transpose, row_max)

@@ -1,4 +1,4 @@
-"""What mends each text: what is wrong in it, and what is right there.
+"""What fixes each kernel: what is wrong in it, and what is right there.
 
 `row_max` is not among them: its launch is wrong.
 """

@@ -96,7 +96,7 @@ def sanitized(what: str, tool: str) -> int | str:
 
 def measured(pool: ThreadPoolExecutor) -> list[dict]:
     names = [make.__name__ for make in cases.CASES]
-    whats = [*names, *(f"mended.{name}" for name in names)]
+    whats = [*names, *(f"fixed.{name}" for name in names)]
     seen = {
         what: {tool: pool.submit(sanitized, what, tool) for tool in TOOLS}
         for what in whats
@@ -122,8 +122,8 @@ def main(what: str, count: int = 1) -> None:
     elif what == "after_larger_values":
         print("right", sum(after_larger_values() for _ in range(count)))
     else:
-        mended, make = what.startswith("mended."), what.split(".")[-1]
-        fresh = (getattr(cases, make)(mended) for _ in range(count))
+        fixed, make = what.startswith("fixed."), what.split(".")[-1]
+        fresh = (getattr(cases, make)(fixed) for _ in range(count))
         print("right", sum(map(run, fresh)))
 
 

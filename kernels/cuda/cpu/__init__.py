@@ -67,7 +67,7 @@ class Function:
         self.offsets = tuple(itertools.accumulate(self.sizes, initial=0))[:-1]
         self.static_shared_bytes = static_shared_bytes
         self._variables = variables  # address and bytes by mangled name
-        self._constants = constants  # those of them that the processor lets nobody write to
+        self._constants = constants  # those of them that the processor lets no one write to
         self._prints = prints
 
     def variable(self, name: str) -> torch.Tensor | None:

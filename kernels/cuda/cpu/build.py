@@ -183,7 +183,7 @@ def _included_by(source: Source) -> bytes:
 def _explain(source: Source, output: str) -> str:
     """What the compiler said, about the learner's text if any of it is."""
     name = Path(compiler.command()[0]).name
-    # What follows from a refusal is not told, nor a column that is not the text's own.
+    # What follows from a refusal is not reported, nor a column that is not the text's own.
     refused = [line for line in output.splitlines() if "error: " in line and any(words in line for words in REFUSALS)]
     if refused:
         output = "\n".join(re.sub(r"(:\d+):\d+: (.*)error: (?:#error )?", r"\1: \2error: ", line) for line in refused)

@@ -1,7 +1,7 @@
 """Tries a submission and says which properties hold.
 
 The submission runs in worker processes, on copies of its arguments. What it should have computed is known here alone. It is
-tried twice: on values that are the same at every check, so that what is wrong stays the same while it is being mended, and
+tried twice: on values that are the same at every check, so that what is wrong stays the same while it is being fixed, and
 then on fresh ones, that no text can have been written for.
 """
 
@@ -81,7 +81,7 @@ def _calls(exercise: Exercise, seed: int) -> list[Trial]:
         if seed != _SHOWN:
             sizes = {**sizes, **{of: _one_of(drawn, random) for of, drawn in exercise.drawn.get(name, {}).items()}}
         call = exercise.call(random, **sizes)
-        # Each in memory of its own: what lies beyond its end then is nobody's.
+        # Each in memory of its own: what lies beyond its end then is no one's.
         own = {name: arg.clone() if isinstance(arg, torch.Tensor) else arg for name, arg in call.args.items()}
         call = replace(call, args=own)
         _spoil(call)

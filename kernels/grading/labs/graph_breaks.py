@@ -58,7 +58,7 @@ def _pooled(random: torch.Generator, M: int, N: int, step: int) -> Call:
     return _call(random, torch.randn(M, N, generator=random), means, means, step=step)
 
 
-# Nobody makes this call, and still the version has to be for it: sizes have no end that a text may lean on.
+# No one makes this call, and still the version has to be for it: sizes have no end that a text may lean on.
 _SIZES = {"L['x'].size()[0]": 4_000_004, "L['x'].size()[1]": 1_000_003}
 
 
@@ -72,7 +72,7 @@ def _exercise(
     beyond: Mapping[str, float],
 ) -> Exercise:
     """y: what to call the property that it is right, and its hint. dx: properties of the gradient. beyond: numbers of a call
-    that nobody makes, and that the compiled version has to serve."""
+    that no one makes, and that the compiled version has to serve."""
     right = partial(known_mistakes.right, cases=tuple(cases), likes={})
     return Exercise(
         name=name,

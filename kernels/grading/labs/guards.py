@@ -23,7 +23,7 @@ def _call(
     block: tuple[int, int],
     grid: tuple[int, int] | None = None,
 ) -> Call:
-    # Part of a larger image: what follows its last pixel is nobody's, and the padding of y holds numbers.
+    # Part of a larger image: what follows its last pixel is no one's, and the padding of y holds numbers.
     rows = torch.randint(0, 256, (H, x_stride), dtype=torch.uint8, generator=random)
     x = rows.flatten()[: (H - 1) * x_stride + W]
     y = 100 + torch.rand(H, y_stride, generator=random)

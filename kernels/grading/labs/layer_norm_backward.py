@@ -180,7 +180,7 @@ EXERCISES = (
                 cases=["rows", "few"],
                 name="any number of rows, also fewer than programs",
                 likes={},
-                hint="A program without a row has sums, too: zeros. Somebody adds them up.",
+                hint="A program without a row has sums, too: zeros. Someone adds them up.",
             ),
             _all_right(
                 cases=["mean"],

@@ -80,7 +80,7 @@ EXERCISES = (
             properties.without(
                 "race",
                 "uninitialised read",
-                name="no race, and nothing read that nobody wrote",
+                name="no race, and no uninitialised read",
                 hint="One warp reads what the others wrote. What has to stand between?",
             ),
             properties.written("every row has its result", hint="One thread of each block writes value and index."),

@@ -1,4 +1,4 @@
-"""A square matrix transposed in place: two tiles change places through shared memory, and nobody reads what is overwritten."""
+"""A square matrix transposed in place: two tiles change places through shared memory, and no one reads what is overwritten."""
 
 from __future__ import annotations
 

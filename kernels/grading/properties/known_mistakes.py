@@ -38,8 +38,8 @@ def right(
                 one = [replace(trial, call=call, outputs={output: trial.outputs[output]})]
                 if first and (blank := trial.outputs[output].isnan()).any():
                     return (
-                        f"{described(output, blank, 'is', 'are')} NaN: nobody wrote it, or it was made of something that "
-                        f"nobody wrote, such as a row of partial sums\n(with {trial.where})"
+                        f"{described(output, blank, 'is', 'are')} NaN: it was never written, or computed from something that "
+                        f"was never written, such as a row of partial sums\n(with {trial.where})"
                     )
                 if message := plain.broken(one):
                     mistake = _recognised(trial, output, likes)

@@ -1,4 +1,4 @@
-"""Why a kernel in CUDA C did not end, told apart: its threads did not meet, or the text went on or broke off by itself."""
+"""Why a kernel in CUDA C did not end, told apart: its threads did not meet, or it went on, or broke off by itself."""
 
 from __future__ import annotations
 

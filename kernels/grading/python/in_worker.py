@@ -24,7 +24,7 @@ def load_error(name: str, source: str) -> str | None:
     except SystemExit:
         raise
     except BaseException as error:  # none may leave: pickled, an exception of the text's own would run in the judge
-        return _told(error, name, source)
+        return _described(error, name, source)
     return None
 
 
@@ -37,7 +37,7 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
     except SystemExit:
         raise
     except BaseException as error:
-        return [(None, {}, {}, _told(error, name, source))] * len(given)
+        return [(None, {}, {}, _described(error, name, source))] * len(given)
     for args in given:
         # What the function may do to a tensor, such as give it other memory, it does not do to these.
         left = {key: arg.detach() for key, arg in args.items() if isinstance(arg, torch.Tensor)}
@@ -48,7 +48,7 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
         except SystemExit:
             raise
         except BaseException as error:
-            found.append((None, {}, {}, _told(error, name, source)))
+            found.append((None, {}, {}, _described(error, name, source)))
     return found
 
 
@@ -80,7 +80,7 @@ def _tensors(result: Any) -> list[torch.Tensor]:
     return [one.detach().as_subclass(torch.Tensor).clone(memory_format=torch.contiguous_format) for one in results]
 
 
-def _told(error: BaseException, name: str, source: str) -> str:
+def _described(error: BaseException, name: str, source: str) -> str:
     """What was raised, and at which line of the text."""
     if isinstance(error, NotImplementedError) and not str(error):
         return f"{name} is not written yet"
@@ -89,7 +89,7 @@ def _told(error: BaseException, name: str, source: str) -> str:
     said = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
     said = re.sub(r" from '/[^']*'", "", said)  # where a module lies on this machine
     if isinstance(error, CompilationError):
-        said, line = triton_compile.told(error, source)
+        said, line = triton_compile.described(error, source)
     if in_kernel := re.match(r"line (\d+): (.*)", str(error), re.DOTALL):  # a Triton kernel's, from the lens
         line, said = int(in_kernel[1]), in_kernel[2]
     lines = source.splitlines()

@@ -68,7 +68,7 @@ def with_gradient(
     and where, or None; "compilations" and "runs" of graphs in this call; "failed", the guard that made it compile again;
     operators in the graphs that are not PyTorch's, "foreign", and those that need a value, "asks".
 
-    beyond: a call that nobody makes, by what Dynamo calls its sizes and numbers, such as {"L['x'].size()[0]": 2_000_000}.
+    beyond: a call that no one makes, by what Dynamo calls its sizes and numbers, such as {"L['x'].size()[0]": 2_000_000}.
         "narrow" is the condition of the latest version that would keep it out, or "".
     aot: trace the backward as well, when the graph is compiled: what that needs to know of sizes is a condition, too.
     """
@@ -76,7 +76,7 @@ def with_gradient(
     from torch._dynamo.exc import TorchDynamoException
 
     given = {name: value for name, value in args.items() if name != "dy"}
-    y = _result(function, given)  # an error of the plain function is told as Python tells it
+    y = _result(function, given)  # an error of the plain function is reported as Python does
     if _latest is None or _latest.function is not function:
         _latest = _Compiled(function, aot)
     compiled, run, broke = len(_latest.graphs), _latest.runs, None
@@ -97,8 +97,8 @@ def with_gradient(
         "runs": _latest.runs - run,
         "failed": next(iter(_latest.failed_guards), ""),
         "narrow": _narrow(_latest.conditions[-1], beyond) if beyond and _latest.conditions else "",
-        "foreign": [_told_of(node) for node in nodes if not _of_torch(node)],
-        "asks": [_told_of(node) for node in nodes if _asks(node)],
+        "foreign": [_called(node) for node in nodes if not _of_torch(node)],
+        "asks": [_called(node) for node in nodes if _asks(node)],
     }
     return (y[0], dx), facts
 
@@ -146,7 +146,7 @@ def _asks(node: torch.fx.Node) -> bool:
     return moves or bool(free_unbacked_symbols(node.meta.get("example_value")))
 
 
-def _told_of(node: torch.fx.Node) -> str:
+def _called(node: torch.fx.Node) -> str:
     """The operator and the line it came from."""
     target = node.target
     name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
@@ -160,7 +160,7 @@ def _place(trace: str) -> str:
 
 
 def _of_torch(node: torch.fx.Node) -> bool:
-    """Whether a node is an operator, and not a Python function or somebody's own operator, which a graph only calls."""
+    """Whether a node is an operator, and not a Python function or someone's own operator, which a graph only calls."""
     if node.op == "call_method":
         return True
     if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
@@ -175,12 +175,12 @@ def no_break(hint: str = "") -> Property:
     """torch.compile(fullgraph=True) takes the function."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
-        return next((_told(trial) for trial in trials if trial.facts.get("break")), None)
+        return next((_break_described(trial) for trial in trials if trial.facts.get("break")), None)
 
     return Property("one graph, with no break", broken, "right", hint)
 
 
-def _told(trial: Trial) -> str:
+def _break_described(trial: Trial) -> str:
     said = trial.facts["break"]
     why = next((words for sign, words in _BREAKS.items() if sign in said), said.splitlines()[0])
     if (inner := re.search(r"got \w+\((['\"])(.{1,300}?)\1\)\n", said)) and why in said:
@@ -215,7 +215,7 @@ def no_questions(name: str) -> Property:
 
 
 def once(name: str, hint: str = "", *, but: Sequence[str] = ()) -> Property:
-    """All calls are served by one compiled version, and so would one be that nobody makes (see `with_gradient`).
+    """All calls are served by one compiled version, and so would one be that no one makes (see `with_gradient`).
 
     but: cases that may have a version of their own, such as those with a size of 1. They come last.
     """

@@ -1,6 +1,6 @@
 """Whether the Triton kernels of a submission compile: Triton's interpreter runs Python that no GPU does.
 
-With a GPU, the launches there tell. Without one, every launch is compiled for the reference target, and not run: by
+With a GPU, the launches there show it. Without one, every launch is compiled for the reference target, and not run: by
 Triton's own stages. LLVM and ptxas, which come after them, take long for large blocks; what they alone refuse is not seen.
 """
 
@@ -59,14 +59,14 @@ def compiled(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]:
             except Exception as error:
                 errors.append(error)
 
-    with trace.watched(take), contextlib.suppress(Exception):  # on results that nobody computed
+    with trace.watched(take), contextlib.suppress(Exception):  # on results that no one computed
         function(**args)
     if errors:
         raise errors[0]
     return (), {"kernels": kernels}
 
 
-def told(error: CompilationError, source: str) -> tuple[str, int | None]:
+def described(error: CompilationError, source: str) -> tuple[str, int | None]:
     """What the compiler says, and of which line of the text."""
     while isinstance(error.__cause__, CompilationError):  # of a function that the kernel calls
         error = error.__cause__
@@ -98,7 +98,7 @@ def advised(said: str, advice: Mapping[str, str], trial: Trial) -> str:
 
 
 def finishes(advice: Mapping[str, str] | None = None) -> Property:
-    """`properties.finishes`, but for what `compiles` tells.
+    """`properties.finishes`, but for what `compiles` reports.
 
     advice: of this lab, what to do by a sign in the error.
     """

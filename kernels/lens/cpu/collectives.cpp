@@ -16,7 +16,7 @@ void BlockOrder::collective(uint32_t thread, bool passed, uint32_t mask, uint32_
     GroupOrder* const those = &groups[warp * 32];
     if (!passed) {
         const uint32_t* const mine = row(thread);
-        // A group that somebody has left is complete; the same mask then means the next one.
+        // A group that someone has left is complete; the same mask then means the next one.
         uint32_t place = 32;
         for (uint32_t i = 0; i < 32; ++i) {
             GroupOrder& group = those[i];
@@ -65,7 +65,7 @@ void BlockOrder::prepare_warps() {
 bool BlockOrder::collective_together(uint32_t warp, uint32_t present, uint32_t kind) {
     if (Collective(kind) == Collective::active) return false;
     prepare_warps();
-    if (!told.empty()) return false;
+    if (!acquired.empty()) return false;
     ThreadOrder* const those = &threads[warp * 32];
     const uint32_t first = uint32_t(__builtin_ctz(present));
     for (uint32_t rest = present; rest; rest &= rest - 1)

@@ -105,7 +105,7 @@ enum class Space : uint8_t { global, shared, constant, none };
 // Memory that a kernel may use. What lies in no region is local to a thread, or our headers' own.
 struct Region {
     uint64_t begin, end;
-    uint64_t zone_begin, zone_end;  // with the red zones around it, which are nobody else's
+    uint64_t zone_begin, zone_end;  // with the red zones around it, which are no one else's
     Space space;
     uint32_t number;                // counts the regions of a launch
 };

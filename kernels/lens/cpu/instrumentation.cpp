@@ -34,7 +34,7 @@ ACCESSES(volatile_write, write, kernels::lens::is_volatile)
 ACCESSES(unaligned_volatile_read, read, kernels::lens::is_volatile | kernels::lens::may_be_misaligned)
 ACCESSES(unaligned_volatile_write, write, kernels::lens::is_volatile | kernels::lens::may_be_misaligned)
 
-// A structure whose alignment is less than its size: a GPU accesses it by parts of its alignment. That is not told, so it
+// A structure whose alignment is less than its size: a GPU accesses it by parts of its alignment. It is not reported, so it
 // is taken from where the structure lies: 4 bytes at most. `whole`: it may be a vector of 8 or 16 bytes.
 static void record_range(Kind kind, char* address, size_t bytes, const void* caller, bool whole = false) {
     if (recorder.self->starting || recorder.on_stack(address)) return;

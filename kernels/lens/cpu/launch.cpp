@@ -35,7 +35,7 @@ LaunchInfo launch_of(const LaunchSetup& given) {
     const ThreadLocal memory = move_thread_local(given.kernel->function, given.thread_local_at);
     for (uint64_t i = 0; i < given.rows; ++i) {
         const RegionSetup& one = given.row[i];
-        // Without red zones what lies beyond the library's own memory is somebody else's.
+        // Without red zones what lies beyond the library's own memory is someone else's.
         const bool bounded = one.of_thread && !memory.moved;
         if (bounded && one.zone_begin >= memory.bytes) continue;
         const uint64_t zone_end = bounded ? std::min(one.zone_end, memory.bytes) : one.zone_end;

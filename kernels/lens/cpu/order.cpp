@@ -29,10 +29,10 @@ void add(Parts& parts, const Parts& more) {
 void Log::append(Entry entry) {
     if (!entries.empty() && entries.back().near == entry.near && entries.back().far == entry.far) return;
     const uint32_t number = uint32_t(entries.size());
-    const Told& any = entry.near ? *entry.near : *entry.far;
+    const Released& any = entry.near ? *entry.near : *entry.far;
     if (any.actor != ~0u) of_block[block_of(any.actor)].push_back(number);
-    for (const auto& told : {entry.near, entry.far})
-        if (told && !told->parts.empty() && (chained.empty() || chained.back() != number)) chained.push_back(number);
+    for (const auto& half : {entry.near, entry.far})
+        if (half && !half->parts.empty() && (chained.empty() || chained.back() != number)) chained.push_back(number);
     entries.push_back(std::move(entry));
 }
 
@@ -40,28 +40,28 @@ BlockOrder::BlockOrder(uint32_t index, uint32_t count) : index(index), begun(++n
     for (ThreadOrder& one : threads) one.block_clock = begun;
 }
 
-ThreadTold& BlockOrder::told_of(uint32_t thread) {
-    if (told.empty()) told.resize(threads.size());
-    return told[thread];
+Acquired& BlockOrder::acquired_by(uint32_t thread) {
+    if (acquired.empty()) acquired.resize(threads.size());
+    return acquired[thread];
 }
 
-std::shared_ptr<const Told> BlockOrder::tell(uint32_t thread) {
+std::shared_ptr<const Released> BlockOrder::released_by(uint32_t thread) {
     ThreadOrder& me = threads[thread];
-    auto what = std::make_shared<Told>();
+    auto what = std::make_shared<Released>();
     what->actor = actor(thread);
     what->clock = stamp(thread);
     what->block_clock = me.block_clock;
     what->grid_clock = grid_clock;
     if (!lanes.empty()) what->lanes.assign(row(thread), row(thread) + 32);
-    if (!told.empty()) what->parts = told[thread].parts;
+    if (!acquired.empty()) what->parts = acquired[thread].parts;
     me.clock = ++now;
     return what;
 }
 
 // Everybody who enters is there before anybody leaves.
 void BlockOrder::enter(uint32_t thread, Meeting& meeting) {
-    if (told.empty()) return;
-    const ThreadTold& me = told[thread];
+    if (acquired.empty()) return;
+    const Acquired& me = acquired[thread];
     if (!me.parts.empty()) add(meeting.parts, me.parts);
     if (!me.published_near && !me.published_far) return;
     if (!meeting.published) meeting.published = std::make_shared<Log>();
@@ -69,11 +69,11 @@ void BlockOrder::enter(uint32_t thread, Meeting& meeting) {
 }
 
 void BlockOrder::leave(uint32_t thread, const Meeting& meeting) {
-    if (!meeting.parts.empty()) add(told_of(thread).parts, meeting.parts);
+    if (!meeting.parts.empty()) add(acquired_by(thread).parts, meeting.parts);
     if (!meeting.published) return;
-    auto what = std::make_shared<Told>();
+    auto what = std::make_shared<Released>();
     what->parts = {{meeting.published, meeting.published->entries.size()}};
-    told_of(thread).published_near = told_of(thread).published_far = what;
+    acquired_by(thread).published_near = acquired_by(thread).published_far = what;
 }
 
 void BlockOrder::barrier(uint32_t thread, bool passed, bool of_grid) {
@@ -98,16 +98,16 @@ void BlockOrder::tile(uint32_t thread, bool passed, uint64_t first, uint64_t cou
     auto found = std::find_if(tiles.begin(), tiles.end(), same);
     if (found == tiles.end()) found = tiles.insert(tiles.end(), {first, count, std::make_shared<Log>()});
     if (passed) {
-        add(told_of(thread).parts, {found->log, found->log->entries.size()});
+        add(acquired_by(thread).parts, {found->log, found->log->entries.size()});
     } else {
-        const auto what = tell(thread);
+        const auto what = released_by(thread);
         found->log->append({what, what});
     }
 }
 
 void BlockOrder::fence(uint32_t thread, Scope scope) {
-    ThreadTold& me = told_of(thread);
-    me.published_near = tell(thread);
+    Acquired& me = acquired_by(thread);
+    me.published_near = released_by(thread);
     if (scope == Scope::device) me.published_far = me.published_near;
 }
 
@@ -119,28 +119,28 @@ void BlockOrder::condition(uint32_t thread) {
 
 void BlockOrder::atomic(uint32_t thread, Kind kind, bool release, uint64_t address, Places& by_address) {
     const bool writes = kind != Kind::atomic_read;
-    const bool published = !told.empty() && (told[thread].published_near || told[thread].published_far);
-    const bool tells = writes && (release || published);
+    const bool published = !acquired.empty() && (acquired[thread].published_near || acquired[thread].published_far);
+    const bool releases = writes && (release || published);
     auto found = by_address.find(address);
     if (found == by_address.end()) {
-        if (!tells) return;
+        if (!releases) return;
         found = by_address.emplace(address, std::make_shared<Log>()).first;
     }
     const std::shared_ptr<Log>& log = found->second;
-    if (kind != Kind::atomic_write && !log->entries.empty()) add(told_of(thread).parts, {log, log->entries.size()});
-    if (!tells) return;
+    if (kind != Kind::atomic_write && !log->entries.empty()) add(acquired_by(thread).parts, {log, log->entries.size()});
+    if (!releases) return;
     if (release) {
-        const auto what = tell(thread);
+        const auto what = released_by(thread);
         log->append({what, what});
     } else {
-        log->append({told[thread].published_near, told[thread].published_far});
+        log->append({acquired[thread].published_near, acquired[thread].published_far});
     }
 }
 
-// Looks through what others have told, and what they had been told.
-bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
+// Looks through what others have released, and what they had acquired.
+bool BlockOrder::has_acquired(uint32_t thread, Actor who, uint32_t clock) const {
     const uint32_t block = block_of(who), other = thread_of(who);
-    auto knew = [&](const Told* one) {
+    auto knew = [&](const Released* one) {
         if (!one) return false;
         if (clock < one->grid_clock) return true;
         if (one->actor == ~0u || block_of(one->actor) != block) return false;
@@ -148,7 +148,7 @@ bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
         if (clock < one->block_clock) return true;
         return !one->lanes.empty() && thread_of(one->actor) / 32 == other / 32 && clock <= one->lanes[other % 32];
     };
-    // Whose part it is: what is told by a fence of a block holds for that block alone, and for those that it then tells.
+    // Whose part it is: what a fence of a block releases holds for that block alone, and for those that acquire it from there.
     struct Ahead {
         Part part;
         uint32_t block;
@@ -158,7 +158,7 @@ bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
         return near ? entry.near.get() : entry.far.get();
     };
     std::vector<Ahead> ahead;
-    for (const Part& part : told[thread].parts) ahead.push_back({part, index});
+    for (const Part& part : acquired[thread].parts) ahead.push_back({part, index});
     std::map<std::pair<const Log*, uint32_t>, size_t> seen;  // how many entries of a log, for a block
     while (!ahead.empty()) {
         const auto [part, whose] = ahead.back();
@@ -173,7 +173,7 @@ bool BlockOrder::was_told(uint32_t thread, Actor who, uint32_t clock) const {
                 if (*entry < part.length && knew(half(log.entries[*entry], whose))) return true;
         for (uint32_t entry : log.chained) {
             if (entry >= part.length) break;
-            const Told* one = half(log.entries[entry], whose);
+            const Released* one = half(log.entries[entry], whose);
             if (!one) continue;
             for (const Part& more : one->parts)
                 ahead.push_back({more, one->actor == ~0u ? whose : block_of(one->actor)});

@@ -1,9 +1,9 @@
 // What is known to have happened before what: "happens before" among the threads of a launch, made by barriers, by the
 // collectives of warps, and by fences with atomics.
 //
-// Time is one counter for the launch. A thread's clock is the counter's value when it last told others what it had done; all
-// that it does until it does so again has that clock. To know of a thread's access is to have been told by it, or by who had
-// been told, at that clock or later. Most of what a thread knows is a number: all of its block before the last barrier.
+// Time is one counter for the launch. A thread's clock is the counter's value when it last released what it had done; all
+// that it does until it does so again has that clock. To know of a thread's access is to have acquired what it released at that
+// clock or later, from itself or from one that had acquired it. Most of what a thread knows is a number: all of its block before the last barrier.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -30,22 +30,22 @@ using Parts = std::vector<Part>;
 void add(Parts& parts, const Part& part);
 void add(Parts& parts, const Parts& more);
 
-// What a thread knew when it told.
-struct Told {
+// What a thread knew at a release.
+struct Released {
     Actor actor = ~0u;
     uint32_t clock = 0, block_clock = 0, grid_clock = 0;
     std::vector<uint32_t> lanes;  // clocks of its warp; empty if it knows no more than the block's
     Parts parts;
 };
 
-// What was told at one place, one after another. An entry's two halves: what holds for the same block, and for others.
+// What was released at one place, one after another. An entry's two halves: what holds for the same block, and for others.
 struct Log {
     struct Entry {
-        std::shared_ptr<const Told> near, far;
+        std::shared_ptr<const Released> near, far;
     };
     void append(Entry entry);
     std::vector<Entry> entries;
-    std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;  // entries by who told
+    std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;  // entries by who released
     std::vector<uint32_t> chained;                                 // entries that know of other logs
 };
 
@@ -64,9 +64,9 @@ struct ThreadOrder {
 };
 
 // What a thread knows by atomics, fences and barriers of part of a block.
-struct ThreadTold {
+struct Acquired {
     Parts parts;
-    std::shared_ptr<const Told> published_near, published_far;  // by a fence: what a relaxed atomic tells
+    std::shared_ptr<const Released> published_near, published_far;  // by a fence: what a relaxed atomic releases
 };
 
 // The lanes that came together to a collective.
@@ -89,7 +89,7 @@ class BlockOrder {
     uint32_t index, begun;  // the clock at which it began
     uint32_t floor;         // no thread's clock is less
     std::vector<ThreadOrder> threads;
-    std::vector<ThreadTold> told;  // of each; empty as long as that is nothing
+    std::vector<Acquired> acquired;  // of each; empty as long as that is nothing
 
     // What `other` did at `clock`, by all threads that know all of the block before `block_clock`.
     bool known_by_all(Actor other, uint32_t clock, uint32_t block_clock) const {
@@ -102,14 +102,14 @@ class BlockOrder {
 
     void barrier(uint32_t thread, bool passed, bool of_grid);
     void collective(uint32_t thread, bool passed, uint32_t mask, uint32_t kind);
-    // All lanes of a warp that are left arrive, and nobody else comes before they have passed. False: it has to be done one
+    // All lanes of a warp that are left arrive, and no one else comes before they have passed. False: it has to be done one
     // by one.
     bool collective_together(uint32_t warp, uint32_t present, uint32_t kind);
     bool passed_together(uint32_t warp) const { return warp < passes.size() && passes[warp]; }
     void tile(uint32_t thread, bool passed, uint64_t first, uint64_t count);
     void fence(uint32_t thread, Scope scope);
     void condition(uint32_t thread);
-    // An atomic at `address`, which is told of at `place`. release: its memory order is that or a stronger one.
+    // An atomic at `address`. release: its memory order is that or a stronger one.
     using Places = std::unordered_map<uint64_t, std::shared_ptr<Log>>;
     void atomic(uint32_t thread, Kind kind, bool release, uint64_t address, Places& places);
     Places places;  // in shared memory
@@ -117,9 +117,9 @@ class BlockOrder {
    private:
     friend class Knowledge;
     void prepare_warps();
-    ThreadTold& told_of(uint32_t thread);
-    bool was_told(uint32_t thread, Actor actor, uint32_t clock) const;
-    std::shared_ptr<const Told> tell(uint32_t thread);
+    Acquired& acquired_by(uint32_t thread);
+    bool has_acquired(uint32_t thread, Actor actor, uint32_t clock) const;
+    std::shared_ptr<const Released> released_by(uint32_t thread);
     void enter(uint32_t thread, Meeting& meeting);
     void leave(uint32_t thread, const Meeting& meeting);
 
@@ -143,14 +143,14 @@ class Knowledge {
     Knowledge(const BlockOrder& order, uint32_t thread)
         : order(&order), thread(thread), actor(order.actor(thread)), block_clock(order.threads[thread].block_clock),
           grid_clock(order.grid_clock), lanes(order.of_warp(thread)),
-          told(!order.told.empty() && !order.told[thread].parts.empty()) {}
+          acquired(!order.acquired.empty() && !order.acquired[thread].parts.empty()) {}
 
     // What `other` did at `clock`.
     bool of(Actor other, uint32_t clock) const {
         if (clock < block_clock && block_of(other) == block_of(actor)) return true;
         if (other == actor || clock < grid_clock) return true;
         if (lanes && other / 32 == actor / 32 && clock <= lanes[other % 32]) return true;
-        return told && order->was_told(thread, other, clock);
+        return acquired && order->has_acquired(thread, other, clock);
     }
 
    private:
@@ -159,7 +159,7 @@ class Knowledge {
     Actor actor;
     uint32_t block_clock, grid_clock;
     const uint32_t* lanes;  // of the warp
-    bool told;              // by others than its block
+    bool acquired;          // something from others than its block
 };
 
 extern uint32_t now;  // the time

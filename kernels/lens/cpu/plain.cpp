@@ -1,4 +1,4 @@
-// Nearly all accesses are plain ones of memory that nobody is in the way of: they take a short way past the checks for races.
+// Nearly all accesses are plain ones of memory that no one is in the way of: they take a short way past the checks for races.
 #include "expected.h"
 #include "races.h"
 

@@ -9,7 +9,7 @@ namespace lens {
 
 Races::Races(const LaunchInfo& launch, Findings& findings) : launch(launch), findings(findings) {
     reset_time();
-    numbers.push_back(0);  // of no block: an actor of 0 is nobody
+    numbers.push_back(0);  // of no block: an actor of 0 is no one
     global.resize(launch.regions.size());
     for (const Region& region : launch.regions)
         if (region.space == Space::global) global[region.number] = Shadow(region.begin, region.end);
@@ -160,7 +160,7 @@ void Races::access(Under& block, Self& self, const Event& event, const uint32_t*
     }
 }
 
-// Copies are in flight from their issue until somebody waits for them.
+// Copies are in flight from their issue until someone waits for them.
 void Races::land(Under& block, uint32_t thread, const Event& event) {
     if (block.open.empty()) return;
     const uint64_t owner = event.address;

@@ -1,5 +1,5 @@
 // Accesses of the same memory, at least one of them a write, of which none happens before the other; reads of shared memory
-// that nobody has written, or that an asynchronous copy is still to write.
+// that no one has written, or that an asynchronous copy is still to write.
 #pragma once
 #include <deque>
 
@@ -74,7 +74,7 @@ class Races {
     struct Team {
         Under* block;
         uint32_t count, present;
-        bool compared, alike;           // whether all know the same, which was told by nobody but the block:
+        bool compared, alike;           // whether all know the same, which came from no one but the block:
         uint32_t clock, block_clock;
         const uint32_t* row;            // of the warp, if they know anything of that
         bool known;                     // what each knows

@@ -7,7 +7,7 @@ namespace kernels {
 namespace lens {
 
 // Before a launch nothing is recorded: a library's own constructors are instrumented too.
-Thread Recorder::nobody = [] {
+Thread Recorder::no_thread = [] {
     Thread thread = {};
     thread.starting = true;
     return thread;
@@ -137,7 +137,7 @@ void Recorder::rest() {
             if (!asked && (own || !recorder.polls)) return false;
             if (!own && recorder.caught_up(block, thread)) return true;
             if (!asked) return false;
-            // The others come first, if any will. Else there is nobody to wait for.
+            // The others come first, if any will. Else there is no one to wait for.
             for (uint32_t rest = block.resting[warp] & ~(own ? those->present : bit()); rest; rest &= rest - 1)
                 if (recorder.caught_up(block, warp * warp_size + uint32_t(__builtin_ctz(rest)))) return false;
             if (those) recorder.gathered.hand_on(recorder.follower->tape(), warp);
@@ -198,7 +198,7 @@ bool Recorder::fault(const void* address) {
     auto seen = [&] { return next != first && is_access(next[-1].kind()); };
     if (guess.bytes) append_access(Kind::atomic, reinterpret_cast<uint64_t>(guess.address), guess.bytes, guess.caller);
     else if (!seen()) {
-        // It was not seen: if we know whose memory it is, it is told of where the thread was seen last.
+        // It was not seen: if we know whose memory it is, it is reported where the thread was seen last.
         const uint64_t at = reinterpret_cast<uint64_t>(address);
         const uint32_t pc = next != first ? next[-1].pc() : 0;
         if (launch.region(at)) append_access(Kind::read, at, 1, reinterpret_cast<const void*>(base + pc));
@@ -223,7 +223,7 @@ std::string Recorder::result() {
     Observers& observers = follower->caught_up();
     observers.findings.add(findings);
     const std::string text = "{" + observers.counters.result() + ", " + observers.findings.result() + "}";
-    self = &nobody;
+    self = &no_thread;
     return text;
 }
 

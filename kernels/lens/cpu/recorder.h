@@ -64,7 +64,7 @@ class alignas(apart) Recorder {
     // The runtime runs: what it calls in the kernel's library is not the kernel's.
     void pause() {
         close();
-        self = &nobody;
+        self = &no_thread;
     }
     bool fault(const void* address);  // the last event would crash, or what follows it; false: it is none of a thread's
     bool running() const { return self == variables; }
@@ -79,7 +79,7 @@ class alignas(apart) Recorder {
         const void* caller;
         bool overwrites;  // what the compare and swap that follows is part of
     } guess = {};  // an atomic that is no event yet; none, if it has no bytes
-    Thread* self = &nobody;       // the built-in variables of the thread that runs, if one does
+    Thread* self = &no_thread;       // the built-in variables of the thread that runs, if one does
     Thread* variables = nullptr;  // those of the kernel's library
     Kernel kernel;           // the traced kernel's, as its library has it
     const Runtime* original = nullptr;
@@ -87,7 +87,7 @@ class alignas(apart) Recorder {
 
    private:
     static constexpr uint32_t none = ~0u;
-    static Thread nobody;
+    static Thread no_thread;
 
     uint32_t pc_of(const void* caller) const { return uint32_t(reinterpret_cast<uint64_t>(caller) - base); }
     void push(Kind kind, uint32_t how, Event event) {

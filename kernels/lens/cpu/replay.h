@@ -24,7 +24,7 @@ inline bool is_step_alone(Kind kind) {
     return kind == Kind::branch || kind == Kind::barrier_arrived || kind == Kind::warp_arrived;
 }
 
-// What a step of a warp is told to.
+// What a step of a warp is reported to.
 class Steps {
    public:
     virtual void branch(uint32_t lanes) = 0;  // a basic block, a barrier of the block or a collective, by so many lanes

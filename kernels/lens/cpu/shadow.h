@@ -11,7 +11,7 @@ namespace kernels {
 namespace lens {
 
 // An access that is remembered. `actor`: who; `clock`: when (order.h), 0 for no access. `in_flight`: an asynchronous copy
-// that nobody has waited for. `value`: what a write left there, in 4 bytes around it.
+// that no one has waited for. `value`: what a write left there, in 4 bytes around it.
 // Two words rather than fields: to read whole what has just been written in parts costs as much as the rest of a check.
 class Record {
    public:

@@ -42,7 +42,7 @@ void Races::compare_team() {
     const uint32_t first = team.self[0].thread;
     const ThreadOrder& one = order.threads[first];
     team.row = order.of_warp(first);
-    uint32_t different = !order.told.empty() || (team.row && !one.together);
+    uint32_t different = !order.acquired.empty() || (team.row && !one.together);
     for (uint32_t i = 1; i < team.count; ++i) {
         const ThreadOrder& other = order.threads[team.self[i].thread];
         different |= (other.clock ^ one.clock) | (other.block_clock ^ one.block_clock) | (other.together != one.together);

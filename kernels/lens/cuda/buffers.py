@@ -1,4 +1,4 @@
-"""Copies of tensors between red zones: memory that belongs to nobody, so that what a kernel does there is seen."""
+"""Copies of tensors between red zones: memory that belongs to no one, so that what a kernel does there is seen."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _copies_called(function: str) -> str:
         if {to, source} <= local or _is_in_braces(source, function):
             return match.group()
         ends = (to, int(match["to_align"])), (source, int(match["from_align"]))
-        # What the type asks for, if that is known. clang tells less of a vector in an array that is declared as one of floats.
+        # What the type asks for, if that is known. clang says less of a vector in an array that is declared as one of floats.
         natural = int(match["size"]) if _VECTOR.fullmatch(kind) else 1
         natural = max((align for name, align in ends if name in local), default=natural)
         pointer, place = match["pointer"], match["place"] or ""

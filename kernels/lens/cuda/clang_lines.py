@@ -40,7 +40,7 @@ def name_loads_by_line(code: str) -> str:
 
 
 def restore_lines(code: str) -> str:
-    """The intermediate code of a module after all optimisations, where every load that is told of has a line."""
+    """The intermediate code of a module after all optimisations, where every load that is reported has a line."""
     known = {place for place, line, _ in _PLACE.findall(code) if line != "0"}
     count = max(map(int, _METADATA.findall(code)), default=-1) + 1
     added: list[str] = []

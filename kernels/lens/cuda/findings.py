@@ -64,12 +64,12 @@ def read(
 ) -> tuple[Finding, ...]:
     """The findings of a run: `raw` as cpu/findings.cpp writes them, and the error that it stopped at."""
     rows = [_Row(*row) for row in raw]
-    # A read that came too early reads what nobody has written: the race says more.
+    # A read that came too early reads what no one has written: the race says more.
     racing = {(pc, row.region) for row in rows if row.wrong == _RACE for pc in (row.pc_1, row.pc_2)}
     indexed = {lines.get(row.pc_2) for row in rows if row.wrong == _INDEX}
     text = dict(enumerate(source.code.splitlines(), 1))
     merged: dict[tuple, Finding] = {}
-    for row in sorted(rows, key=_telling, reverse=True):
+    for row in sorted(rows, key=_rank, reverse=True):
         if row.wrong == _UNINITIALISED and (row.pc_2, row.region) in racing:
             continue
         if _by_index(row, places) and indexed & {lines.get(pc) for pc in (row.pc_1, row.pc_2) if pc}:
@@ -95,7 +95,7 @@ def _place(row: _Row, places: Sequence[Place], line: str) -> Place | None:
     return as_named(places[row.region], line) if row.region >= 0 else None
 
 
-def _telling(row: _Row) -> tuple[bool, bool, bool]:
+def _rank(row: _Row) -> tuple[bool, bool, bool]:
     """Of several sides of one race: that of two blocks, or two warps, says most, and a write before a read."""
     return row.block_1 != row.block_2, row.thread_1 // 32 != row.thread_2 // 32, _VERBS[row.kind_1] != "reads"
 
@@ -127,7 +127,9 @@ def _finding(
         did = f"{earlier} {_VERBS[row.kind_1]} {at} on line {first_line}"
         return two("race", f"{did} and {who} {verb} it on line {line}, {_unordered(row, line == first_line)}")
     if row.wrong == _UNINITIALISED:
-        return one("uninitialised read", f"{who} {verb} {at} in shared memory, which nobody in the block has written")
+        return one(
+            "uninitialised read", f"{who} {verb} {at} in shared memory, which no thread of the block has written"
+        )
     if row.wrong == _IN_FLIGHT:
         return two(
             "unfinished copy",

@@ -1,4 +1,4 @@
-"""A kernel compiled so that it tells of every access, and the library that it tells."""
+"""A kernel compiled so that it reports every access, and the library that it reports to."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _CLANG = (
 )
 
 
-# A local variable that nobody gave a value holds the same nonsense in every run: for a float, something like -1.7e38.
+# A local variable that no one gave a value holds the same nonsense in every run: for a float, something like -1.7e38.
 _LOCALS = "-ftrivial-auto-var-init=pattern"
 
 

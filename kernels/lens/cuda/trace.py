@@ -25,7 +25,7 @@ def trace(
     seconds: float = 30.0,
     memory_bytes: int = 4 << 30,
 ) -> Trace:
-    """Launch `kernel(grid, block, args, shared_mem)` on the CPU and tell what it asks of a GPU's memory system.
+    """Launch `kernel(grid, block, args, shared_mem)` on the CPU and report what it asks of a GPU's memory system.
 
     The launch is isolated: it runs in a worker process on copies of the tensors, each at its offset from a 256-byte
     boundary and between red zones, and what it leaves in them is copied back, as it is in `__device__` variables. `args`

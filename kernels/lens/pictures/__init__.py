@@ -54,10 +54,10 @@ def figure(
     )
     of = "banks of shared memory serve which lanes" if one.space == "shared" else "sectors the lanes of a warp touch"
     what = f"{one.kind} of {', '.join(one.names)}, {one.width} bytes a lane"
-    return Picture(drawn, f"Which {of}: {what}. {_told(frames)}.")
+    return Picture(drawn, f"Which {of}: {what}. {_summary(frames)}.")
 
 
-def _told(frames: list[tuple[str, str]]) -> str:
+def _summary(frames: list[tuple[str, str]]) -> str:
     """What happens in the frames, said once where it is the same in all."""
     if len({words for _, words in frames}) > 1:
         return "; ".join(f"{name}: {words}" for name, words in frames)
@@ -68,7 +68,7 @@ def _told(frames: list[tuple[str, str]]) -> str:
 def _meant(trace: Trace, array: str | None, line: int | None, kind: str | None) -> Access:
     """The one access that is meant."""
     asked = {"array": array, "line": line, "kind": kind}
-    told = ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None) or "nothing"
+    asked_for = ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None) or "nothing"
     drawable = [one for one in trace.accesses if one.samples and one.space in ("global", "shared")]
     meant = [
         one for one in drawable if array in (None, *one.names) and line in (None, one.line) and kind in (None, one.kind)
@@ -78,7 +78,8 @@ def _meant(trace: Trace, array: str | None, line: int | None, kind: str | None) 
     there = [f"line {one.line}: {one.kind} {', '.join(one.names) or one.space}" for one in meant or drawable]
     found = "several accesses" if meant else "no access whose lanes are known"
     raise ValueError(
-        f"array, line, kind: {told} means {found} of {trace.kernel}; there are\n  " + "\n  ".join(there or ["none"])
+        f"array, line, kind: {asked_for} means {found} of {trace.kernel}; there are\n  "
+        + "\n  ".join(there or ["none"])
     )
 
 

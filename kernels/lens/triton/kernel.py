@@ -1,4 +1,4 @@
-"""A Triton kernel on its way to another process: by name where it can be imported there, else as text.
+"""A Triton kernel that is sent to another process: by name where it can be imported there, else as text.
 
 A kernel of a notebook's cell lives in a module that no other process has. It is a few lines of text, and names: of modules,
 constants and other such functions. Those go along.

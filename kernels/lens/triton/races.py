@@ -55,7 +55,7 @@ class Races:
         self.findings: dict[tuple, Finding] = {}
         self._grid = grid
         self._shadows: dict[str, _Shadow] = {}
-        self._told: dict[str, np.ndarray] = {}  # by array: of each program, up to where what it did is known there
+        self._released: dict[str, np.ndarray] = {}  # by array: of each program, up to where what it did is known there
         self._known = np.zeros(math.prod(grid), np.int32)  # the same, to the program that runs
         self._running = -1
         self._programs = np.full(1 << 12, -1, np.int32)  # of each access
@@ -84,10 +84,10 @@ class Races:
             self._check(shadow.other, elements, place, number)
             shadow.write[elements] = number
         if step.orders:
-            told = self._told.setdefault(place.name, np.zeros_like(self._known))
-            np.maximum(self._known, told, out=self._known)
-            np.maximum(told, self._known, out=told)
-            told[running] = number
+            released = self._released.setdefault(place.name, np.zeros_like(self._known))
+            np.maximum(self._known, released, out=self._known)
+            np.maximum(released, self._known, out=released)
+            released[running] = number
 
     def _number(self, step: Step) -> int:
         number = len(self._steps)

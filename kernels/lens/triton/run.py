@@ -30,7 +30,7 @@ def run(kernel: Portable, grid: tuple[int, int, int], args: dict[str, Any]) -> t
 
 
 def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Trace:
-    """Launch `kernel[grid](*args, **options)` on CPU tensors in this process and tell what it asks of memory.
+    """Launch `kernel[grid](*args, **options)` on CPU tensors in this process and report what it asks of memory.
 
     For a process that is a worker already. See `kernels.lens.trace_triton`.
     """
@@ -49,7 +49,7 @@ def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[
         with recorder.watching(), _plain_constants(kernel):
             _launch(kernel, grid=grid, warmup=False, **memory.args)
     except InterpreterError as raised:
-        error = _told(raised, about.filename)
+        error = _described(raised, about.filename)
     memory.leave()
     blocks = grid[0] * grid[1] * grid[2]
     return Trace(
@@ -112,7 +112,7 @@ def _plain_constants(kernel: Kernel) -> Iterator[None]:
         names.update(constants)
 
 
-def _told(error: InterpreterError, filename: str) -> str:
+def _described(error: InterpreterError, filename: str) -> str:
     """What went wrong in a kernel, and at which line of its text."""
     cause: BaseException = error
     line = 0

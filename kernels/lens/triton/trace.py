@@ -25,7 +25,7 @@ def trace_triton(
     memory_bytes: int = 4 << 30,
     **options: Any,
 ) -> Trace:
-    """Launch `kernel[grid](*args, **options)` in Triton's interpreter and tell what it asks of a GPU's memory.
+    """Launch `kernel[grid](*args, **options)` in Triton's interpreter and report what it asks of a GPU's memory.
 
     kernel: a function decorated with `triton.jit`, of a module or of a notebook's cell. grid: one to three numbers of
     programs, or a function of the arguments by name. args: tensors (also on a GPU), TMA descriptors, numbers and None.

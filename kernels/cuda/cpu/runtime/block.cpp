@@ -72,7 +72,7 @@ bool Block::begin(Launch& launched, uint64_t which) {
     return error.empty();
 }
 
-// Who goes on when the running fiber cannot: a thread not yet started, a thread that may go on, or nobody.
+// Who goes on when the running fiber cannot: a thread not yet started, a thread that may go on, or no one.
 Fiber* Block::successor() {
     const bool mix = thread->order && ready_count && random.below(2);
     if (thread->next < thread->count && (!ready_count || vain_polls || mix)) {

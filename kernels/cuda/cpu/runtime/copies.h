@@ -13,7 +13,7 @@ class Copies {
     void add(uint32_t thread, void* to, const void* from, uint32_t bytes, uint32_t zeros);
     void commit(uint32_t thread, const void* owner);
     void land(uint32_t thread, const void* owner, uint32_t keep);
-    void forget();  // a block has ended: what nobody waited for never lands
+    void forget();  // a block has ended: what no one waited for never lands
 
    private:
     struct Copy {

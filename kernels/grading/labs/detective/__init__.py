@@ -1,4 +1,4 @@
-"""Six kernels, each with a bug of its own kind, that are to be mended without making them dear."""
+"""Six kernels, each with a bug of its own kind, that are to be fixed without making them slow."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ def _exercise(
 
 
 def _ordered(hint: str) -> Property:
-    return properties.without(
-        "race", "uninitialised read", name="no race, and nothing read that nobody wrote", hint=hint
-    )
+    return properties.without("race", "uninitialised read", name="no race, and no uninitialised read", hint=hint)
 
 
 EXERCISES = (
@@ -110,7 +108,7 @@ EXERCISES = (
             "prime": {"M": range(1, 5), "T": range(33, 300)},
             "ten warps": {"T": range(289, 1000)},
         },
-        _ordered(hint="Within a step, nobody may read what another one writes."),
+        _ordered(hint="Within a step, no one may read what another one writes."),
         properties.right("power of two", name="y[m] is the sum of row m"),
         properties.right(
             "three warps",

@@ -1,5 +1,5 @@
 """How a call of a registered operator is observed, in its worker, step by step: what comes later is observed only of an
-operator whose earlier steps hold, so that a mistake is told soon.
+operator whose earlier steps hold, so that a mistake is reported soon.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _fake(operator: torch._ops.OpOverload, args: tuple, result: Any) -> str | No
                 said = operator(*without)
             there = operator(*on_meta)
     except Exception as error:
-        return _told(error)
+        return _described(error)
     fakes, theres, reals = _tensors(said), _tensors(there), _tensors(result)
     if not len(fakes) == len(theres) == len(reals):
         return f"it returned {type(said).__name__}, and the real one returned {type(result).__name__}"
@@ -163,7 +163,7 @@ def _gradient(function: Callable, x: torch.Tensor, eps: float, dy: torch.Tensor)
         with backward.watching():
             (dx,) = torch.autograd.grad(y, x, dy)
     except Exception as error:
-        return torch.full_like(x, float("nan")).detach(), backward, facts | {"gradient": _told(error)}
+        return torch.full_like(x, float("nan")).detach(), backward, facts | {"gradient": _described(error)}
     return dx, backward, facts
 
 
@@ -206,11 +206,11 @@ def _opcheck(
             results = torch.library.opcheck(operator, tuple(given), test_utils=tests, raise_exception=False)
         for test, result in results.items():
             if isinstance(result, BaseException):
-                return f"{test} of {operator.name()}: {_told(result)}"
+                return f"{test} of {operator.name()}: {_described(result)}"
     return None
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """The first line of what was raised, and the line of the submission that it came from."""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if "/submission-" in one.filename]
     said = next(filter(None, str(error).splitlines()), type(error).__name__)

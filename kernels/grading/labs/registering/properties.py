@@ -104,7 +104,7 @@ def schema(declared: set[str], changed: set[str], results: int) -> str | None:
     if missing := changed - declared:
         return (
             f"{', '.join(sorted(missing))} is changed, and the schema does not say so: a compiler may move the call, or "
-            "leave it out, since nobody takes its result"
+            "leave it out, since no one takes its result"
         )
     if spare := declared - changed:
         return (

@@ -33,7 +33,7 @@ __global__ void stretches(const float* x, float* y, int items, int n)
     }
 }
 
-// A grid of any size: each thread takes every (threads of the grid)-th element, one load on its way at a time.
+// A grid of any size: each thread takes every (threads of the grid)-th element, one load in flight at a time.
 template <typename T>
 __global__ void copy(const T* x, T* y, int n)
 {

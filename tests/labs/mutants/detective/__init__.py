@@ -1,4 +1,4 @@
-"""Wrong ways to mend the detective's kernels, and right ones."""
+"""Wrong ways to fix the detective's kernels, and right ones."""
 
 from mutants.detective import exchanges, shared_memory
 from mutants.detective.right import ACCEPTED

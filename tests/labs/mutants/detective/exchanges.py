@@ -1,11 +1,11 @@
-"""Wrong ways to mend the detective's kernels that pass values on by shuffles and atomics, among them what people try first."""
+"""Wrong ways to fix the detective's kernels that pass values on by shuffles and atomics, among them what people try first."""
 
 from mutants import Mutant
 
 _INSIDE = "it stays inside its arrays"
 _COME = "all threads come to each barrier and shuffle"
 _ENDS = "it runs to its end"
-_ORDER = "no race, and nothing read that nobody wrote"
+_ORDER = "no race, and no uninitialised read"
 
 _SCAN = """for (int apart = 1; apart < 32; apart *= 2) {
         float before = __shfl_up_sync(0xffffffff, sum, apart);

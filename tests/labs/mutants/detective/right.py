@@ -1,4 +1,4 @@
-"""Other ways to mend the detective's kernels that are right."""
+"""Other ways to fix the detective's kernels that are right."""
 
 _FIRST_LINES = {
     "smooth": "__global__ void smooth(float* y, const float* x, int n)\n{\n",

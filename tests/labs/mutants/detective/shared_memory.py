@@ -1,4 +1,4 @@
-"""Wrong ways to mend the detective's kernels that pass values on in shared memory, among them what people try first."""
+"""Wrong ways to fix the detective's kernels that pass values on in shared memory, among them what people try first."""
 
 from mutants import Mutant
 
@@ -6,7 +6,7 @@ _INSIDE = "it stays inside its arrays"
 _COME = "all threads come to each barrier and shuffle"
 _ENDS = "it runs to its end"
 _RACE = "no race"
-_ORDER = "no race, and nothing read that nobody wrote"
+_ORDER = "no race, and no uninitialised read"
 
 _SMOOTH = (
     ("as it was given", "if (t == 127) s[129]", "if (t == 127) s[128]", _ORDER),

@@ -4,7 +4,7 @@ from mutants import Mutant
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
-_RACE = "no race, and nothing read that nobody wrote"
+_RACE = "no race, and no uninitialised read"
 _WRITTEN = "every row has its result"
 _RIGHT = "value and index are those of the largest element"
 _ANY_SIZE = "also for rows that the block does not divide"

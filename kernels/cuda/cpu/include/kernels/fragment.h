@@ -121,7 +121,7 @@ inline void narrow(double from, double& to, bool) { to = from; }
 inline void narrow(long long from, int& to, bool saturating) { to = saturating ? saturate<int>(double(from)) : int(from); }
 
 // Where the lanes of each warp exchange a and b. Two halves taken in turn: a lane that is a product ahead writes to the one
-// that nobody reads.
+// that no one reads.
 template <class T, int size>
 inline thread_local T exchanged[max_threads / 32][2][size];
 inline thread_local unsigned char turn[max_threads];

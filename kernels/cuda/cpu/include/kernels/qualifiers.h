@@ -46,7 +46,7 @@
 #define KERNELS_PRAGMA(...) _Pragma(#__VA_ARGS__)
 
 // A block stays on one OS thread. 16 bytes: vector loads from a shared array of float are common.
-// kept: a compiler else splits an array of which it knows every index, and leaves out what nobody reads; the lens could not
+// kept: a compiler else splits an array of which it knows every index, and leaves out what no one reads; the lens could not
 // tell its elements.
 #if defined(KERNELS_INSTRUMENTED)
 #define KERNELS_KEPT __attribute__((used))

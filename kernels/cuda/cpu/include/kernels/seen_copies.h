@@ -1,5 +1,5 @@
-// Instrumented (kernels/lens), g++ tells of a copy only if it makes one access of it, and of no memset. The others are made by
-// the lens. (clang tells of all of them, and nobody has to of one whose size only the run knows: that is a call.)
+// Instrumented (kernels/lens), g++ reports a copy only if it makes one access of it, and of no memset. The others are made by
+// the lens. (clang reports all of them, and neither has to report one whose size only the run knows: that is a call.)
 #pragma once
 
 #if defined(KERNELS_INSTRUMENTED) && !defined(__clang__)

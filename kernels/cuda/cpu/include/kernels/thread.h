@@ -6,7 +6,7 @@ namespace kernels {
 #if defined(KERNELS_INSTRUMENTED)
 // The lens's, which runs kernels on one OS thread: out of the reach of an index past an array.
 extern __attribute__((visibility("default"))) Thread self;
-// Its first members: the compiler tells nobody of reading what is constant, as a thread's own are while it runs.
+// Its first members: the compiler reports no read of what is constant, as a thread's own are while it runs.
 extern "C" __attribute__((visibility("default"))) const uint3 kernels_built_in[4];
 #define KERNELS_BUILT_IN(NUMBER, NAME) ::kernels::kernels_built_in[NUMBER]
 #else
