@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from kernels.cuda import arguments, cpu
 from kernels.cuda.errors import CompileError, LaunchError
+from kernels.cuda.includes import expanded
 from kernels.cuda.parameters import declared
 from kernels.cuda.source import Source, kernels_in
 from kernels.watch import Watch
@@ -22,7 +24,8 @@ watched = Watch()
 class RawModule:
     """CUDA C++ text with any number of kernels, as in CuPy.
 
-    code: the text. path: the file it is from, which errors name; without `code`, the file is read.
+    code: the text. path: the file it is from, which errors name; without `code`, the file is read. `#include "…"` finds files
+        in the folder of the one that has it, then in kernels/cuda/device. All of them are read when the module is made.
     options: compiler options such as "-DBLOCK=256", "-std=c++17" or "-Iinclude".
     name_expressions: kernels by C++ expression, which templates need: "layer_norm<float>".
     enable_cooperative_groups: launches are cooperative: all blocks of a grid are resident together and may wait for each
@@ -50,8 +53,11 @@ class RawModule:
             raise TypeError(f"code must be a string of CUDA C++, got {type(code).__name__}")
         self.options = tuple(options)
         self._cooperative = bool(enable_cooperative_groups)
-        self._filename = Path(path).name if path is not None else None
         self._names = list(dict.fromkeys(name_expressions or ()))
+        first = (self._names or kernels_in(self.code) or ["module"])[0].split("<")[0].split("::")[-1]
+        filename = f"{first}.cu" if path is None else Path(path).name
+        whole, files = expanded(self.code, filename, None if path is None else Path(path).parent)
+        self._source = Source(whole, filename, self.options, (), files)
         self._functions: dict[tuple[torch.device, str], Any] = {}
         self._lock = threading.RLock()
 
@@ -84,7 +90,7 @@ class RawModule:
         launch or `get_global`: name those in `name_expressions`. ValueError: the text has no such variable or no kernel.
         """
         device = arguments.device_of(()) if device is None else torch.empty(0, device=device).device
-        names = self._names or kernels_in(self.code)
+        names = self._names or kernels_in(self._source.code)
         if not names:
             raise ValueError(f"the text has no kernel that could use {name}")
         variable = self._function(device, names[0]).variable(name)
@@ -95,15 +101,14 @@ class RawModule:
     def first_that_compiles(self, name: str, load: Callable[[Source], Any]) -> Any:
         """`load(source)` with all kernels of the text, so that they share its variables, or else with those asked for."""
         wanted = tuple(self._names or [name])
-        filename = self._filename or f"{wanted[0].split('<')[0].split('::')[-1]}.cu"
-        everything = tuple(dict.fromkeys((*wanted, *kernels_in(self.code))))
+        everything = tuple(dict.fromkeys((*wanted, *kernels_in(self._source.code))))
         try:
-            return load(Source(self.code, filename, self.options, everything))
+            return load(replace(self._source, names=everything))
         except CompileError:
             if everything == wanted:
                 raise
             # It may be about a kernel that no one asked for, or that is not there on account of an #if.
-            return load(Source(self.code, filename, self.options, wanted))
+            return load(replace(self._source, names=wanted))
 
     def _function(self, device: torch.device, name: str) -> Any:
         """The kernel compiled for a device: a `cpu.Function` or a `gpu.Function`."""
@@ -130,7 +135,7 @@ class Kernel:
         self._module = module
         self._raised: int | None = None
         self._loaded: dict[torch.device, tuple[Any, arguments.Layout]] = {}
-        self._declared = declared(module.code, name)
+        self._declared = declared(module._source.code, name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_loaded": {}}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 # Comments and literals, and numbers such as 1'024, whose mark opens no literal; all that with directives; brackets of
@@ -18,14 +19,19 @@ NVRTC_HEADERS = Path(__file__).parent / "nvrtc"
 _PRELUDE = (NVRTC_HEADERS / "prelude.h").read_text()
 
 
+Line = int | str
+"""A line of the file that was given, by its number; of one that it includes, as in "vectors.cuh:45"; 0 where none is known."""
+
+
 @dataclass(frozen=True)
 class Source:
     """CUDA C++ text, the file name its errors carry, compiler options, and the kernels wanted from it."""
 
-    code: str
+    code: str  # with the files that it includes, where they are ours, in their places
     filename: str
     options: tuple[str, ...]
     names: tuple[str, ...]  # C++ expressions such as "vadd" or "layer_norm<float>"
+    files: Mapping[str, str] = field(default_factory=dict, compare=False)  # that `code` is made of, if not of one
 
     @property
     def for_nvrtc(self) -> str:
@@ -33,27 +39,42 @@ class Source:
         are in NVRTC_HEADERS."""
         return f'{_PRELUDE}\n#line 1 "{self.filename}"\n{self.code}'
 
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The text of each of its files by name; the first is the one that was given."""
+        return self.files or {self.filename: self.code}
+
+    def line(self, filename: str, number: int) -> Line:
+        """A line of one of its files."""
+        return number if filename == self.filename else f"{filename}:{number}"
+
+    def text_of(self, line: Line) -> str:
+        """What stands in a line; "" where there is none."""
+        filename, number = in_order(line)
+        lines = self.texts[filename or self.filename].splitlines()
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
     def with_errors_located(self, compiler_output: str) -> str:
         """The compiler's output, with the line of the text shown under every message about it."""
-        lines = self.code.splitlines()
         shown = []
         for message in compiler_output.splitlines():
             shown.append(message)
-            number = self._line_of(message)
-            if number and number <= len(lines) and lines[number - 1].strip():
-                shown.append(f"    {number} | {lines[number - 1].rstrip()}")
+            line = self._line_of(message)
+            if line and (text := self.text_of(line).rstrip()):
+                shown.append(f"    {in_order(line)[1]} | {text}")
         return "\n".join(shown)
 
-    def _line_of(self, message: str) -> int | None:
+    def _line_of(self, message: str) -> Line | None:
         """The line a message such as "vadd.cu:3:5: error: …" or "vadd.cu(3): error: …" is about."""
-        if not message.startswith(self.filename) or ": in " in message.lower():
-            return None
-        digits = ""
-        for character in message[len(self.filename) + 1 :]:
-            if not character.isdigit():
-                break
-            digits += character
-        return int(digits) if digits else None
+        names = "|".join(map(re.escape, self.texts))
+        found = re.match(rf"({names})[:(](\d+)", message)
+        return self.line(found[1], int(found[2])) if found and ": in " not in message.lower() else None
+
+
+def in_order(line: Line) -> tuple[str, int]:
+    """The file of a line, "" for the one that was given, and its number: lines are sorted by them."""
+    filename, _, number = str(line).rpartition(":")
+    return filename, int(number)
 
 
 def without_asides(code: str) -> str:

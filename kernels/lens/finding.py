@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernels.cuda.source import Line
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -18,7 +20,7 @@ class Finding:
     """
 
     kind: str
-    lines: tuple[int, ...]
+    lines: tuple[Line, ...]
     block: tuple[int, int, int] | None
     threads: tuple[tuple[int, int, int], ...]
     address: str

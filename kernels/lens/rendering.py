@@ -10,6 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from kernels.cuda.source import Line, in_order
+
 if TYPE_CHECKING:
     from kernels.lens.result import Access, Trace
 
@@ -40,20 +42,23 @@ def mark_of(access: Access) -> Mark:
     return _BEST if access.waste <= 1 else _MORE if access.waste <= 2 else _MOST
 
 
-def _shown_lines(trace: Trace) -> Iterator[tuple[int, str]]:
-    """The lines to show with their numbers; (0, "") where some are left out."""
-    text = trace.source.splitlines()
+def _shown_lines(trace: Trace) -> Iterator[tuple[Line, str]]:
+    """The lines to show with their texts; (0, "") where some are left out, (0, name) before those of a header."""
     marked = {one.line for one in trace.accesses if one.line}
     marked |= {line for finding in trace.findings for line in finding.lines}
-    shown = set(range(1, len(text) + 1))
-    if len(text) > _WHOLE and marked:
-        shown &= {near for line in marked for near in range(line - _AROUND, line + _AROUND + 1)}
-    last = 0
-    for number in sorted(shown):
-        if number > last + 1 and last:
-            yield 0, ""
-        yield number, text[number - 1].expandtabs(4)
-        last = number
+    for name, source in (("", trace.source), *trace.headers.items()):
+        text, last = source.splitlines(), 0
+        numbers = {number for file, number in map(in_order, marked) if file == name}
+        shown = set(range(1, len(text) + 1))
+        if name or (len(text) > _WHOLE and marked):
+            shown &= {near for number in numbers for near in range(number - _AROUND, number + _AROUND + 1)}
+        if name and shown:
+            yield 0, name
+        for number in sorted(shown):
+            if number > last + 1 and last:
+                yield 0, ""
+            yield f"{name}:{number}" if name else number, text[number - 1].expandtabs(4)
+            last = number
 
 
 def _words(access: Access) -> tuple[str, str, str, str]:
@@ -107,11 +112,11 @@ def as_rich(trace: Trace) -> Group:
     for name in _COLUMNS:
         # Where room is short, the source gives way.
         table.add_column(name, justify="left" if name in ("source", "access") else "right", no_wrap=name != "source")
-    for number, text in _shown_lines(trace):
-        if not number:
-            table.add_row("", Text("⋮", style="dim"))
+    for line, text in _shown_lines(trace):
+        if not line:
+            table.add_row("", Text(text or "⋮", style="bold" if text else "dim"))
             continue
-        found = trace.line(number)
+        found, number = trace.line(line), in_order(line)[1]
         source = Text(text, style="" if found else "dim", no_wrap=True, overflow="ellipsis")
         if not found:
             table.add_row(Text(str(number), style="dim"), source)
@@ -137,11 +142,12 @@ _STYLE = (
 def as_html(trace: Trace) -> str:
     """For a notebook, on a light or a dark page: colours are the page's own but for the marks."""
     rows = []
-    for number, text in _shown_lines(trace):
-        if not number:
-            rows.append('<tr class="plain"><td class="n"></td><td>⋮</td></tr>')
+    for line, text in _shown_lines(trace):
+        if not line:
+            words = f"<b>{escape(text)}</b>" if text else "⋮"
+            rows.append(f'<tr class="plain"><td class="n"></td><td>{words}</td></tr>')
             continue
-        found = trace.line(number)
+        found, number = trace.line(line), in_order(line)[1]
         source = f'<td class="n">{number}</td><td><code>{escape(text)}</code></td>'
         if not found:
             rows.append(f'<tr class="plain">{source}</tr>')

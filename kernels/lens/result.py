@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Group
 
+from kernels.cuda.source import Line
 from kernels.figures import Picture
 from kernels.lens.finding import Finding
 from kernels.lens.pictures import figure
@@ -44,7 +45,8 @@ TRITON_TOTALS = (
 class Access:
     """The accesses of a line to the same arrays in the same way, added up over all warps, or over all Triton programs.
 
-    line: of the text; 0 if it is not known. kind: "load", "store" or "atomic". space: "global", "shared" or "constant".
+    line: of the text; of a file that it includes, as in "vectors.cuh:45"; 0 if it is not known.
+    kind: "load", "store" or "atomic". space: "global", "shared" or "constant".
     width: bytes of a lane. names: the parameters or variables that it touched.
     instructions: of the instrumented code, that were added up: more than one where a line names the same array again, or
     where the compiler repeated the line.
@@ -60,7 +62,7 @@ class Access:
     masked: lanes that a mask switched off; None in CUDA C, where a lane that is not active does not say why.
     """
 
-    line: int
+    line: Line
     kind: str
     space: str
     width: int
@@ -105,7 +107,8 @@ class Access:
 class Trace:
     """A traced launch. Shows itself as the annotated source, in a notebook and in a terminal.
 
-    kernel, grid, block, shared_mem: the launch. source: the text; filename: its name.
+    kernel, grid, block, shared_mem: the launch. source: the text; filename: its name; headers: the texts of our own files that
+        it includes, by name.
     accesses: by line. barriers: `__syncthreads` and its kin, each counted once a block.
     simt_efficiency: an estimate of the lanes that were active, of the 32 of a warp: the mean over all steps of the warps'
         replay, where a step is a basic block or an access. Nsight Compute weighs every machine instruction alike.
@@ -132,6 +135,7 @@ class Trace:
     error: str | None = None
     constants: dict[str, Any] | None = None
     busiest: dict[str, int] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
 
     @property
     def scaled(self) -> bool:
@@ -160,12 +164,12 @@ class Trace:
         totals["lanes_masked"] = sum(one.masked for one in self.accesses)
         return {name: totals[name] for name in TRITON_TOTALS}
 
-    def line(self, number: int) -> tuple[Access, ...]:
-        """The accesses of a line of the text."""
-        return tuple(one for one in self.accesses if one.line == number)
+    def line(self, line: Line) -> tuple[Access, ...]:
+        """The accesses of a line of the text, or of one of a header: "vectors.cuh:45"."""
+        return tuple(one for one in self.accesses if one.line == line)
 
     def figure(
-        self, array: str | None = None, *, line: int | None = None, kind: str | None = None, request: int = 0
+        self, array: str | None = None, *, line: Line | None = None, kind: str | None = None, request: int = 0
     ) -> Picture:
         """A picture of one access, request by request: `kernels.lens.figure` of this trace."""
         return figure(self, array, line=line, kind=kind, request=request)

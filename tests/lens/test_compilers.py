@@ -11,6 +11,7 @@ from counted import floats
 from test_counts import *  # noqa: F403
 from test_findings import test_a_bug_is_found_at_its_line  # noqa: F401
 from test_hardware import test_the_lens_equals_hardware  # noqa: F401
+from test_included_lines import *  # noqa: F403
 from test_lanes import *  # noqa: F403
 from test_stored_counters import test_counters_are_as_stored  # noqa: F401
 

@@ -50,7 +50,7 @@ class Run:
         """What it launches, by all that decides the counters; nothing runs."""
 
         def planned(kernel, grid, block, args, shared_mem):
-            return kernel.name, kernel._module.code, kernel._module.options, grid, block, shared_mem
+            return kernel.name, kernel._module._source.code, kernel._module.options, grid, block, shared_mem
 
         return tuple(self._each(planned))
 

@@ -89,7 +89,7 @@ def cuda_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, int]
     launched = {}
 
     def remember(kernel, grid, block, args, shared_mem):
-        launched[kernel._module._filename, kernel.name, kernel._module.options] = kernel
+        launched[kernel._module._source.filename, kernel.name, kernel._module.options] = kernel
 
     with watched(by=remember):
         run_without_launching(level=5)

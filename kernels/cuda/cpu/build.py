@@ -187,7 +187,7 @@ def _explain(source: Source, output: str) -> str:
     refused = [line for line in output.splitlines() if "error: " in line and any(words in line for words in REFUSALS)]
     if refused:
         output = "\n".join(re.sub(r"(:\d+):\d+: (.*)error: (?:#error )?", r"\1: \2error: ", line) for line in refused)
-    if f"{source.filename}:" not in output and "<kernels>:" in output:
+    if "<kernels>:" in output and not any(f"{filename}:" in output for filename in source.texts):
         wanted = ", ".join(source.names)
         return (
             f"{source.filename} has no kernel for each of the names asked for ({wanted}), or its last brace is missing. "

@@ -89,12 +89,19 @@ def _rewrite(match: re.Match[str]) -> str:
         advice = next(advice for pattern, advice in _REFUSED_LIBRARIES.items() if re.match(pattern, name))
         return f"#error {name} runs on a GPU alone: {advice}"
     if kind == "library":
-        line = match.string.count("\n", 0, match.end()) + 1
+        line = _line_at(match.string, match.end())
         return f'#include "kernels/host_begin.h"\n{text}#include "kernels/host_end.h"\n#line {line}\n'
     if kind in ("refused", "valued"):
         reason = next((reason for pattern, reason in _REFUSED.items() if re.fullmatch(pattern, text)), _INITIALISED)
         return f' _Pragma("GCC error \\"{reason}\\"") {text}'
     return text
+
+
+def _line_at(code: str, position: int) -> int:
+    """The number of the line that a position is in, in the file that the last #line before it names."""
+    code = code[:position]
+    *_, last = [None, *re.finditer(r'^#line (\d+) ".*"\n', code, re.MULTILINE)]
+    return int(last[1]) + code.count("\n", last.end()) if last else code.count("\n") + 1
 
 
 def _closing(code: str, opening: int) -> int:

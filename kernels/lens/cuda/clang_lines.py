@@ -12,7 +12,8 @@ import re
 _FUNCTION = re.compile(r"^define (?:[^\n]* !dbg !(?P<scope>\d+) )?[^\n]*\{\n.*?^}$", re.MULTILINE | re.DOTALL)
 _LOAD = re.compile(r"^  %(\d+) = load .*!dbg !(\d+)", re.MULTILINE)
 _WITHOUT_A_NAME = re.compile(r"^(?:%\d+ = type|\d+:)", re.MULTILINE)  # types and blocks, which are numbered too
-_FILE = re.compile(r'^!(\d+) = !DIFile\(filename: "(?![^"]*[/<])', re.MULTILINE)  # the text's: headers have a folder
+# The text's own, also those that it includes: other headers have a folder.
+_FILE = re.compile(r'^!(\d+) = !DIFile\(filename: "([^"/<]+)"', re.MULTILINE)
 _SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlock)\(.*?\bfile: !(\d+)", re.MULTILINE)
 _PLACE = re.compile(r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+),.* scope: !(\d+)", re.MULTILINE)
 _METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
@@ -20,16 +21,16 @@ _PROBE = re.compile(
     r"^(?P<call>  (?:tail )?call void @__tsan_\w+\(.*?)(?:, !dbg !(?P<place>\d+))?$(?=\n  (?P<value>%\S+) = load )",
     re.MULTILINE,
 )
-_NAME = re.compile(r"%line\.(\d+)\.")
+_NAME = re.compile(r"%line\.(\d+)\.(\w+)\.")  # the file's name is in hexadecimal digits
 
 
 def name_loads_by_line(code: str) -> str:
     """The intermediate code of a module, where loads of the text are named by their lines."""
     if _WITHOUT_A_NAME.search(code):
         return code
-    files = set(_FILE.findall(code))
-    scopes = {scope for scope, file in _SCOPE.findall(code) if file in files}
-    lines = {place: line for place, line, scope in _PLACE.findall(code) if scope in scopes}
+    files = {number: name.encode().hex() for number, name in _FILE.findall(code)}
+    scopes = {scope: files[file] for scope, file in _SCOPE.findall(code) if file in files}
+    lines = {place: f"{line}.{scopes[scope]}" for place, line, scope in _PLACE.findall(code) if scope in scopes}
 
     def named(function: re.Match[str]) -> str:
         # Values without a name are counted: all of them get one.
@@ -54,8 +55,11 @@ def restore_lines(code: str) -> str:
             if place in known:
                 return probe.group()
             if line := _NAME.match(probe["value"]):
-                place = str(count + len(added))
-                added.append(f"!{place} = !DILocation(line: {line[1]}, scope: !{function['scope']})")
+                place, name = count + len(added), bytes.fromhex(line[2]).decode()
+                scope = f"scope: !{function['scope']}, file: !{place + 2}, discriminator: 0"
+                added.append(f"!{place} = !DILocation(line: {line[1]}, scope: !{place + 1})")
+                added.append(f"!{place + 1} = !DILexicalBlockFile({scope})")
+                added.append(f'!{place + 2} = !DIFile(filename: "{name}", directory: "")')
             else:
                 place = _place_of_use(probe["value"], function.group(), known) or place
             return f"{probe['call']}, !dbg !{place}" if place else probe.group()

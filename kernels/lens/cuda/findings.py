@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from kernels.cuda.source import Source
+from kernels.cuda.source import Line, Source, in_order
 from kernels.lens.arrays import Place, address, as_named, indexed, outside
 from kernels.lens.finding import Finding
 
@@ -55,7 +55,7 @@ def pcs(raw: list[list[int]]) -> set[int]:
 
 def read(
     raw: list[list[int]],
-    lines: dict[int, int],
+    lines: dict[int, Line],
     places: Sequence[Place],
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
@@ -67,20 +67,19 @@ def read(
     # A read that came too early reads what no one has written: the race says more.
     racing = {(pc, row.region) for row in rows if row.wrong == _RACE for pc in (row.pc_1, row.pc_2)}
     indexed = {lines.get(row.pc_2) for row in rows if row.wrong == _INDEX}
-    text = dict(enumerate(source.code.splitlines(), 1))
     merged: dict[tuple, Finding] = {}
     for row in sorted(rows, key=_rank, reverse=True):
         if row.wrong == _UNINITIALISED and (row.pc_2, row.region) in racing:
             continue
         if _by_index(row, places) and indexed & {lines.get(pc) for pc in (row.pc_1, row.pc_2) if pc}:
             continue
-        found = _finding(row, lines, _place(row, places, text.get(lines.get(row.pc_2, 0), "")), grid, block)
+        found = _finding(row, lines, _place(row, places, source.text_of(lines.get(row.pc_2, 0))), grid, block)
         key = found.kind, frozenset(found.lines), found.address.split("[")[0]
         first = merged.setdefault(key, found)
         if first is not found:
             merged[key] = replace(first, count=first.count + found.count)
-    stopped = () if error is None or _FAULT in error else _stopped(error, source.filename)
-    return (*sorted(merged.values(), key=lambda one: one.lines[-1]), *stopped)
+    stopped = () if error is None or _FAULT in error else _stopped(error, source)
+    return (*sorted(merged.values(), key=lambda one: in_order(one.lines[-1])), *stopped)
 
 
 def _by_index(row: _Row, places: Sequence[Place]) -> bool:
@@ -105,7 +104,7 @@ def _triple(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def _finding(
-    row: _Row, lines: dict[int, int], place: Place | None, grid: tuple[int, int, int], block: tuple[int, int, int]
+    row: _Row, lines: dict[int, Line], place: Place | None, grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> Finding:
     line, first_line = lines.get(row.pc_2, 0), lines.get(row.pc_1, 0)
     thread, first_thread = _triple(row.thread_2, block), _triple(row.thread_1, block)
@@ -177,7 +176,7 @@ def _unordered(row: _Row, same_line: bool) -> str:
 _FAULT = "an access to memory that is not there or not aligned"
 
 
-def _stopped(error: str, filename: str) -> tuple[Finding, ...]:
+def _stopped(error: str, source: Source) -> tuple[Finding, ...]:
     """A barrier or collective that threads never leave, from the runtime's words."""
     kinds = {
         "a barrier that not every": "divergent barrier",
@@ -187,7 +186,8 @@ def _stopped(error: str, filename: str) -> tuple[Finding, ...]:
     kind = next((kind for words, kind in kinds.items() if error.startswith(words)), None)
     if kind is None:
         return ()
-    lines = tuple(dict.fromkeys(int(line) for line in re.findall(rf"on line (\d+) of {re.escape(filename)}", error)))
+    named = re.findall(rf"on line (\d+) of ({'|'.join(map(re.escape, source.texts))})", error)
+    lines = tuple(dict.fromkeys(source.line(filename, int(number)) for number, filename in named))
     numbers = re.search(r"block \((\d+), (\d+), (\d+)\)", error)
     where = tuple(map(int, numbers.groups())) if numbers else None
     return (Finding(kind, lines, where, (), "", error),)

@@ -15,6 +15,7 @@ import torch
 
 from kernels.cuda import Kernel, arguments, cpu, order
 from kernels.cuda.cpu import build, translate
+from kernels.cuda.source import in_order
 from kernels.lens.arrays import Place, named_arrays
 from kernels.lens.cuda import findings, instrumented, symbols
 from kernels.lens.cuda.buffers import surrounded
@@ -69,7 +70,7 @@ def run(
     # Regions by number, as cpu/launch.cpp has them; the last is dynamic shared memory.
     named = [region.name for region in known] + [" ".join(sorted(translate.dynamic_shared_names(source)))]
     pcs = {count[0] for count in raw["counts"]} | findings.pcs(raw["findings"])
-    code = symbols.places(loaded.path, source.filename, pcs)
+    code = symbols.places(loaded.path, source, pcs)
     lines = {pc: place.line for pc, place in code.items()}
     places = named_arrays(known, args, source, named[-1], shared_mem)
     accesses = _accesses(raw["counts"], code, named, places, grid)
@@ -86,8 +87,9 @@ def run(
             grid=grid,
             block=block,
             shared_mem=shared_mem,
-            source=source.code,
+            source=source.texts[source.filename],
             filename=source.filename,
+            headers={name: text for name, text in source.texts.items() if name != source.filename},
             accesses=tuple(_scaled(access, scale) for access in accesses),
             barriers=round(raw["barriers"] * scale),
             simt_efficiency=raw["steps_of_lanes"] / (32 * raw["steps"]) if raw["steps"] else 1.0,
@@ -129,7 +131,7 @@ def _accesses(
         so_far = merged.setdefault(key, [0] * len(numbers))
         merged[key] = [one + other for one, other in zip(so_far, numbers, strict=True)]
         samples.setdefault(key, []).append([_request(places, grid, width, *one) for one in sampled])
-    ordered = sorted(merged.items(), key=lambda one: one[0])
+    ordered = sorted(merged.items(), key=lambda one: (in_order(one[0][0]), *one[0][1:]))
     return [Access(*key, *map(int, numbers), first_of(samples[key])) for key, numbers in ordered]
 
 

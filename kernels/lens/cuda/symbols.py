@@ -10,34 +10,36 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from kernels.cuda.source import Line, Source
+
 
 class Place(NamedTuple):
     """A line of the text, 0 where there is none, and the mangled name of the innermost function, which may be a header's."""
 
-    line: int
+    line: Line
     function: str
 
 
-def places(library: Path, filename: str, addresses: Iterable[int]) -> dict[int, Place]:
-    """The place of each return address in a library compiled from a text.
+def places(library: Path, source: Source, addresses: Iterable[int]) -> dict[int, Place]:
+    """The place of each return address in a library compiled from a source.
 
-    filename: the name that the text was compiled under. A call of a function that was put in its place belongs to the
-    innermost function that stands in the text: `atomicAdd(…)` is an access of the line that has it. Places are kept in a
-    file beside the library, so that later runs need not ask again.
+    A call of a function that was put in its place belongs to the innermost function that stands in a file of the source:
+    `atomicAdd(…)` is an access of the line that has it. Places are kept in a file beside the library, so that later runs
+    need not ask again.
     """
     kept = library.with_suffix(".places")
     known = json.loads(kept.read_text()) if kept.exists() else {}
     known = {int(at): Place(*place) for at, place in known.items()}
     missing = sorted(set(addresses) - known.keys())
     if missing:
-        known |= zip(missing, _ask(library, filename, missing), strict=True)
+        known |= zip(missing, _ask(library, source, missing), strict=True)
         temporary = kept.with_suffix(f".{os.getpid()}")
         temporary.write_text(json.dumps(known))
         os.replace(temporary, kept)
     return known
 
 
-def _ask(library: Path, filename: str, addresses: list[int]) -> list[Place]:
+def _ask(library: Path, source: Source, addresses: list[int]) -> list[Place]:
     command = shutil.which("addr2line") or shutil.which("llvm-addr2line")
     if command is None:
         raise RuntimeError(
@@ -57,6 +59,7 @@ def _ask(library: Path, filename: str, addresses: list[int]) -> list[Place]:
             continue
         path, _, line = next(rows).split(" (discriminator")[0].rpartition(":")
         place = found[-1]
-        stands = (path == filename or path.endswith(f"/{filename}")) and line.isdigit()
-        found[-1] = Place(place.line or (int(line) if stands else 0), place.function or row)
+        filename = next((one for one in source.texts if path == one or path.endswith(f"/{one}")), None)
+        here = source.line(filename, int(line)) if filename and line.isdigit() else 0
+        found[-1] = Place(place.line or here, place.function or row)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kernels.cuda.source import Line
 from kernels.figures import Picture
 from kernels.lens.pictures.banks import banks
 from kernels.lens.pictures.sectors import sectors
@@ -18,7 +19,7 @@ def figure(
     traces: Trace | Mapping[str, Trace],
     array: str | None = None,
     *,
-    line: int | None = None,
+    line: Line | None = None,
     kind: str | None = None,
     request: int = 0,
 ) -> Picture:
@@ -26,8 +27,8 @@ def figure(
 
     traces: one, of which each of the first few requests becomes a frame; or several by label, such as
         {"stride 1": …, "stride 2": …}, of which one request of each becomes a frame.
-    array, line, kind: as many as it takes to name the access: a parameter or variable, a line of the text, and "load",
-        "store" or "atomic".
+    array, line, kind: as many as it takes to name the access: a parameter or variable, a line of the text or of a header
+        ("vectors.cuh:45"), and "load", "store" or "atomic".
     request: the first to draw of `Access.samples`; of several traces, the only one.
 
     Nothing depends on the machine: the same launch gives the same picture.
@@ -65,7 +66,7 @@ def _summary(frames: list[tuple[str, str]]) -> str:
     return f"{names[0]}{f' to {names[-1]}' if names[1:] else ''}: {frames[0][1]}{' each' if names[1:] else ''}"
 
 
-def _meant(trace: Trace, array: str | None, line: int | None, kind: str | None) -> Access:
+def _meant(trace: Trace, array: str | None, line: Line | None, kind: str | None) -> Access:
     """The one access that is meant."""
     asked = {"array": array, "line": line, "kind": kind}
     asked_for = ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None) or "nothing"

@@ -53,7 +53,7 @@ class Case:
     @property
     def source(self) -> Path:
         """The file of the kernel."""
-        return FOLDER / self.launch().kernel._module._filename
+        return FOLDER / self.launch().kernel._module._source.filename
 
 
 @functools.cache
