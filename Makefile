@@ -37,7 +37,7 @@ help:
 	@echo 'make references  execute every notebook and store its outputs'
 	@echo 'make resources   store what the compilers say of every kernel'
 	@echo 'make counters    store what the lens counts of every CUDA C rung'
-	@echo 'make measure     on a GPU: write book/results/<gpu>.json'
+	@echo 'make measure     on a GPU: write book/results'
 
 setup: $(SETUP)
 
@@ -95,7 +95,7 @@ counters: $(SETUP)
 
 measure: $(SETUP)
 	mkdir -p book/results
-	$(PY) -m kernels bench --device cuda --json book/results
+	$(PY) -m kernels bench --device cuda --json book/results --minutes inf
 	$(PY) -m book.recorders.timeline book/results/timelines
 	$(PY) -m book.recorders.compilers book/results/compilers
 	$(PY) -m book.recorders.calls book/results/calls

@@ -164,12 +164,15 @@ def test_ratios_come_from_the_times_and_the_copy_moves_the_same_bytes(monkeypatc
         data = inputs(0)
         assert data["source"].nbytes + data["target"].nbytes == op.cost(kernels.Case((8, 32))).bytes
         outputs = {name: call(data) for name, call in contestants.items()}
-        return {name: [1.0, 1.0] if name == "copy" else [2.0, 2.0] for name in contestants}, outputs, data
+        twice = [2.0] * 5 + [4.0] * 5 + [2.0] * 5  # three rounds
+        return {name: [1.0] * 15 if name == "copy" else twice for name in contestants}, outputs, data
 
     monkeypatch.setattr(rounds, "time_together", doctored)
     compared = measure.compare(op, shape=(8, 32), device="cpu")
     assert compared["native/eager"].ceiling_fraction == 0.5
     assert compared["native/eager"].median_ms == 2.0
+    assert compared["native/eager"].copy_spread == pytest.approx(0.12**0.5)  # of 0.5, 0.25 and 0.5
+    assert compared["native/eager"].peer_spread == 0  # the peers were slower in the same round
 
     # The same, where the matrix rate is the nearer ceiling.
     slow_matrices = {"copy_gbps": 1e6, "matmul_tflops": 1e-6}
