@@ -107,6 +107,7 @@ class Truth:
                 results = self.op.results(variant.fn, given, self.gradients, incoming)
         except Exception as error:  # a variant may fail in any way; each is a finding about it
             return Result(**result, ratio=math.inf, failure=f"raised {type(error).__name__}: {error}")
+        ratio, failure = self.compared(results)  # before what was updated is put back
         for before, after, prefix in ((self.call.args, given, ""), (self.incoming, incoming, "d")):
             for name, value in before.items():
                 if not isinstance(value, torch.Tensor):
@@ -116,7 +117,7 @@ class Truth:
                 if not same_memory(value, after[name]):
                     failure = f"it changed its input {prefix}{name}, or memory beside it"
                     return Result(**result, ratio=math.inf, failure=failure)
-        return Result(**result, **dict(zip(("ratio", "failure"), self.compared(results), strict=True)))
+        return Result(**result, ratio=ratio, failure=failure)
 
     def compared(self, results: Tensors) -> tuple[float, str | None]:
         """The largest error ratio of these outputs and gradients by name, and what is wrong with them, or None."""
@@ -125,10 +126,10 @@ class Truth:
             if self.op.decode and isinstance(value, torch.Tensor) and value.dtype != self.dtypes[name]:
                 failures.append(f"{name}: got {value.dtype}, expected {self.dtypes[name]}")
         for name, value in ({} if failures else self._judged(results, self.call.args)).items():
-            dtype = self.dtypes.get(name, torch.float64)  # of what was decoded
-            for expected in (self.call.expected, self.rounded):
-                if name in expected:
-                    ratio, failure = compare(value, expected[name], self.call.baseline[name], dtype)
+            dtype = value.dtype if self.op.decode else self.dtypes[name]
+            for expected in (self.call.expected[name], self.rounded.get(name)):
+                if expected is not None:
+                    ratio, failure = compare(value, expected, self.call.baseline[name], dtype)
                     ratios.append(ratio)
                     failures += [f"{name}: {failure}"] if failure else []
         return math.inf if failures and ratios == [0.0] else max(ratios), "; ".join(failures) or None

@@ -40,8 +40,8 @@ class Variant:
     Args:
         level: 1 to 5.
         name: what the rung is called within its level.
-        fn: takes the operation's inputs by name and returns its outputs in order, one alone or a tuple, or None where it
-            updates its inputs in place; differentiable where the operation is.
+        fn: takes the operation's inputs by name and returns its outputs in order, one alone or a tuple; where the operation
+            updates its inputs in place, they are its outputs, whatever it returns. Differentiable where the operation is.
         idea: the one thing that this rung does differently.
         source: the files that hold its text.
         unsupported: (case, machine) → the reason why it cannot run there, or None.
@@ -98,8 +98,8 @@ class Operation:
             sums are long enough for their order to show), "huge" (more than 2^31 elements in a matrix of rows).
         outputs: what it returns, in order.
         updates: names of the inputs that it updates in place, which are its outputs then, in order.
-        decode: (outputs by name, inputs) → the values that they stand for, by name, in float64: for codes with scales, which
-            are judged by what they decode to.
+        decode: (outputs by name, inputs) → the values that they stand for: for codes with scales, which are judged by what
+            they decode to, in the dtype that it has; by the name of the output that the reference gives in their place.
         rounded: a second reference, exact after its inputs were quantised or pruned: the rule must hold against both.
         few: (case, rows) → a case that asks for the same kernels with so many rows, to compile or to count them.
     """
@@ -159,7 +159,7 @@ class Operation:
     def call(self, fn: Callable[..., Any], inputs: Mapping[str, Any]) -> Tensors:
         """The outputs of fn(**inputs) by name. Inputs that are updated in place are overwritten."""
         returned = fn(**inputs)
-        if returned is None and self.updates:
+        if self.updates:
             returned = tuple(inputs[name] for name in self.updates)
         values = returned if isinstance(returned, (tuple, list)) else (returned,)
         if len(values) != len(self.outputs):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +56,16 @@ class Run:
 
     def _each(self, look: Callable[..., Any]) -> list:
         inputs = self.op.inputs(self.case, "cpu")
-        leaves = [inputs[name].requires_grad_() for name in self.op.differentiable(inputs)]
+        leaves = {name: inputs[name].requires_grad_() for name in self.op.differentiable(inputs)}
+        inputs |= {name: leaf.clone() for name, leaf in leaves.items() if name in self.op.updates}
         found: list = []
         with watched(lambda *launch: found.append(look(*launch))):
             outputs = self.op.call(self.variant.fn, inputs)
             if self.variant not in self.op.forward:
                 found.clear()
                 incoming = self.op.incoming(self.case, outputs)
-                torch.autograd.grad([outputs[name] for name in incoming], leaves, list(incoming.values()))
+                through = [outputs[name] for name in incoming]
+                torch.autograd.grad(through, list(leaves.values()), list(incoming.values()))
         return found
 
 
@@ -94,7 +96,7 @@ def _cases(op: Operation) -> list[Case]:
     dtypes = {case.dtype: case for case in reversed(op.cases["model"])}
     layouts = {case.layout: case for case in reversed(op.cases["edge"]) if len(case.shape) == 2}
     chosen = (*dtypes.values(), *layouts.values(), *op.cases["bench"])
-    return list(dict.fromkeys(replace(case, shape=(_ROWS, case.shape[-1])) for case in chosen))
+    return list(dict.fromkeys(op.few(case, _ROWS) for case in chosen))
 
 
 def _widths(op: Operation) -> set[int]:
