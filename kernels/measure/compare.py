@@ -15,6 +15,7 @@ from kernels.measure.ceilings import compute_bound
 from kernels.measure.contestants import (
     DIRECTIONS,
     Contestant,
+    called,
     contestants,
     default_variants,
     host_times,
@@ -235,5 +236,5 @@ def _judge(contestant: Contestant, output: object, truth: Truth, data: dict) -> 
         return truth.compared({f"d{name}": gradient for name, gradient in zip(truth.gradients, output, strict=True)})
     if truth.op.updates:  # what was timed has updated the same memory many times
         inputs = data["inputs"] | {name: clone_memory(data["inputs"][name]) for name in truth.op.updates}
-        return truth.compared(truth.op.call(contestant.fn, inputs))
+        return truth.compared(called(truth.op, contestant, inputs))
     return truth.compared(truth.op.call(lambda **_: output, {}))

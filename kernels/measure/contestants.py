@@ -86,13 +86,18 @@ def prepared(op: Operation, contestant: Contestant, direction: str, data: dict) 
     leaves = {name: data["inputs"][name].detach().requires_grad_() for name in op.differentiable(inputs)}
     with torch.enable_grad():
         passed = leaves | {name: leaf.clone() for name, leaf in leaves.items() if name in op.updates}
-        outputs = op.call(contestant.fn, inputs | passed)
+        outputs = called(op, contestant, inputs | passed)
     through = [name for name in data["incoming"] if outputs[name].requires_grad]
     return {
         "outputs": [outputs[name] for name in through],
         "leaves": list(leaves.values()),
         "incoming": [data["incoming"][name] for name in through],
     }
+
+
+def called(op: Operation, contestant: Contestant, inputs: dict) -> dict[str, torch.Tensor]:
+    """The contestant's outputs by name. A peer returns its outputs, also where ours update their inputs."""
+    return (replace(op, updates=()) if contestant.kind == "peer" else op).call(contestant.fn, inputs)
 
 
 def timed_call(contestant: Contestant, direction: str) -> Callable[[dict], object]:
