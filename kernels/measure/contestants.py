@@ -96,8 +96,10 @@ def prepared(op: Operation, contestant: Contestant, direction: str, data: dict) 
 
 
 def called(op: Operation, contestant: Contestant, inputs: dict) -> dict[str, torch.Tensor]:
-    """The contestant's outputs by name. A peer returns its outputs, also where ours update their inputs."""
-    return (replace(op, updates=()) if contestant.kind == "peer" else op).call(contestant.fn, inputs)
+    """The contestant's outputs by name. A peer may return its outputs where ours update their inputs."""
+    returned = contestant.fn(**inputs)
+    new = contestant.kind == "peer" and returned is not None
+    return (replace(op, updates=()) if new else op).call(lambda **_: returned, inputs)
 
 
 def timed_call(contestant: Contestant, direction: str) -> Callable[[dict], object]:
