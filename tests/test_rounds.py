@@ -127,8 +127,8 @@ def test_who_cannot_be_captured_is_left_out(timed):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a graph is captured on a GPU only")
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_every_contestant_is_captured_and_its_last_output_is_right(direction):
+def test_every_variant_is_captured_and_its_last_output_is_right(direction):
     compared = measure.compare(kernels.operation("layer_norm"), shape=(8, 768), dtype="bfloat16", direction=direction)
-    assert not [why for why in compared.absent.values() if "captured" in why]
+    assert not [name for name, why in compared.absent.items() if "/" in name and "captured" in why]
     assert {row.graph_calls for row in compared.rows} == {GRAPH_CALLS}
     assert all(0 < row.median_ms < 0.1 and row.max_error_ratio <= 1 for row in compared.rows if row.kind != "peer")
