@@ -33,7 +33,12 @@ def reading_order() -> list[Path]:
 NOTEBOOKS = [path for path in reading_order() if path.suffix == ".ipynb"]
 LABS = sorted(ROOT.glob("labs/**/*.ipynb"))
 EVERY = list(dict.fromkeys([*NOTEBOOKS, *LABS]))
-each = pytest.mark.parametrize("path", EVERY, ids=lambda path: str(path.relative_to(ROOT)))
+each_path = pytest.mark.parametrize("path", EVERY, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def each(test):
+    """A test of the structure of every notebook, which is always run."""
+    return pytest.mark.always(each_path(test))
 
 
 def code_cells(path: Path) -> list[dict]:
@@ -44,6 +49,7 @@ def tags(cell: dict) -> set[str]:
     return set(cell["metadata"].get("tags", []))
 
 
+@pytest.mark.always
 @pytest.mark.skipif(
     not (ROOT / ".git").exists(), reason="a copy without its history, where nothing says what is tracked"
 )
@@ -139,6 +145,7 @@ def test_a_hidden_answer_does_not_show_in_its_first_line(path):
             ]
 
 
+@pytest.mark.always
 def test_nothing_is_needed_before_it_is_taught():
     taught: set[str] = set()
     for path in NOTEBOOKS:
@@ -151,6 +158,7 @@ def test_nothing_is_needed_before_it_is_taught():
         taught |= set(about["teaches"])
 
 
+@pytest.mark.always
 def test_nbval_collects_every_code_cell():
     """The number of tests that nbval sees is the number of code cells there are."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--nbval", *map(str, EVERY)]

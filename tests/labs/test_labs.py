@@ -88,6 +88,7 @@ def test_another_solution_is_accepted(name, title, text):
     assert report.passed, report
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("lab", labs())
 def test_there_are_enough_of_them(lab):
     assert len(FILES[lab].MUTANTS) >= 12
@@ -98,11 +99,13 @@ def test_there_are_enough_of_them(lab):
         assert not unused, f"no mutant is rejected by {unused}"
 
 
+@pytest.mark.always
 def test_every_lab_has_its_notebooks():
     for folder in ("labs", "labs/solutions"):
         assert {path.stem for path in (ROOT / folder).glob("*.ipynb")} == set(labs())
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("lab", labs())
 def test_the_learners_notebook_is_made_from_the_solved_one(lab):
     from generate import learners
