@@ -1,23 +1,20 @@
 """Random numbers from counters: the published words, and the same bits at every level."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 import triton
 import triton.language as tl
 
-import kernels
 from kernels.cuda import RawModule
 from kernels.random import philox, philox_round, uniform
 from kernels.triton.launch import launch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-HEADER = Path(kernels.__file__).parent / "cuda" / "device" / "philox.cuh"
 CUDA = RawModule(
-    code=HEADER.read_text()
-    + """
+    code="""
+#include "philox.cuh"
+
 extern "C" __global__ void words(const uint4 *counters, const uint2 *keys, uint4 *found, int N) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < N) found[i] = philox(counters[i], keys[i]);

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import torch
 
-import kernels
 from kernels.case import Case, Cost
 from kernels.cuda import RawModule
 from kernels.operation import Operation, Peer, Variant
 from kernels.unsupported import needs_compiler, needs_interpreter
 
-PHILOX = Path(kernels.__file__).parent / "cuda" / "device" / "philox.cuh"
-CUDA = RawModule(code=PHILOX.read_text() + Path(__file__).with_name("toys.cu").read_text())
+CUDA = RawModule(path=Path(__file__).with_name("toys.cu"))
 C_TYPES = {torch.float32: "float", torch.bfloat16: "__nv_bfloat16"}
 FLOATS = ("float32", "bfloat16")
 

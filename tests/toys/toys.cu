@@ -1,6 +1,8 @@
-// Kernels of the toys, behind philox.cuh: one thread does one piece of work, of which there are `count`.
+// Kernels of the toys: one thread does one piece of work, of which there are `count`.
 
 #include <cuda_bf16.h>
+
+#include "philox.cuh"
 
 // x: (B, S, H, D) in place; cos and sin: (S, D / 2).
 template <typename T>

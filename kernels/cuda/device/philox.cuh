@@ -2,6 +2,8 @@
 // (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"). The bits are those of
 // kernels/random.py and of Triton's tl.rand.
 
+#pragma once
+
 // Four random words for a counter of four words and a key of two.
 __device__ inline uint4 philox(uint4 counter, uint2 key) {
     for (int round = 0; round < 10; round++) {
