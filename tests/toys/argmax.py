@@ -27,11 +27,11 @@ ARGMAX = toy(
     "argmax",
     lambda x: x.argmax(-1),
     lambda x: x.argmax(-1),
-    lambda case, device: {"x": normal(case, case.shape, device=device).round(decimals=1)},
+    lambda case, device: {"x": normal(case, case.shape, device=device).round()},
     lambda x: x.argmax(-1),
     argmax_in_triton,
     wrong=lambda x: x.shape[1] - 1 - x.flip(-1).argmax(-1),  # the last of several that are largest
     level=4,
     outputs=(Output("index", "int64"),),
-    cases=cases((1, 1), (64, 37), (0, 5), (64, 256)),
+    cases=cases((1, 1), (7, 37), (0, 5), (16, 256)),
 )
