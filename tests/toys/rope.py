@@ -51,7 +51,6 @@ ROPE = toy(
     in_place(rotated),
     lambda x, cos, sin: Rope.apply(x, cos, sin),
     wrong=in_place(lambda x, cos, sin: rotated(x, cos, -sin)),
-    peer=in_place(rotated),
     gradients=("x",),
     outputs=(Output("x"),),
     updates=("x",),

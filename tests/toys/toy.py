@@ -34,7 +34,7 @@ def cases(*shapes, sizes=None, params=None):
     return {"edge": edge, "model": last, "bench": last[1:]}
 
 
-def toy(name, reference, baseline, make_inputs, native, kernel, wrong, level=5, peer=None, **fields):
+def toy(name, reference, baseline, make_inputs, native, kernel, wrong, level=5, **fields):
     """The record of two variants, one of them of level 1, and a wrong one."""
     unsupported = needs_compiler if level == 5 else needs_interpreter
     return Operation(
@@ -44,7 +44,7 @@ def toy(name, reference, baseline, make_inputs, native, kernel, wrong, level=5, 
         make_inputs=make_inputs,
         forward=(Variant(1, "eager", native, "", ()), Variant(level, "row", kernel, "", (), unsupported)),
         wrong=(Variant(1, "wrong", wrong, "", ()),),
-        peers=(Peer("torch", lambda: peer or baseline),),
+        peers=(Peer("torch", lambda: baseline),),
         cost=lambda case: Cost(1024, 1024),
         backward_cost=(lambda case: Cost(1024, 1024)) if fields.get("gradients") else None,
         **({"gradients": ()} | fields),
