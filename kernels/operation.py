@@ -140,7 +140,10 @@ class Operation:
     def default(self, level: int | str) -> Variant:
         """The default rung of a level: the last of its ladder."""
         number = level_number(level)
-        return [variant for variant in self.forward if variant.level == number][-1]
+        found = [variant for variant in self.forward if variant.level == number]
+        if not found:
+            raise KeyError(f"{self.name} has no variant of level {number}, {LEVELS[number - 1]!r}")
+        return found[-1]
 
     @functools.cached_property
     def defaults(self) -> dict[int, Callable[..., Any]]:
