@@ -54,7 +54,7 @@ def trace(
 
 
 def _variables(kernel: Kernel) -> dict[str, bytes]:
-    """What the text's variables hold in this process, if it was compiled here."""
+    """What the source's variables hold in this process, if it was compiled here."""
     function = kernel._module._functions.get((torch.device("cpu"), kernel.name))
     return {symbol: bytes(memory) for symbol, memory in function.memory.items()} if function else {}
 
