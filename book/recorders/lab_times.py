@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kernels.grading.judging.speed import race
 from kernels.grading.labs import labs
-from kernels.grading.submissions import in_notebook
+from kernels.grading.submissions import read_submissions
 from kernels.measure.results import FOLDER, facts, file_name, write
 
 SOLUTIONS = FOLDER.parents[1] / "labs" / "solutions"
@@ -20,7 +20,7 @@ def rows() -> list[dict]:
     """A row for each exercise that is timed. RuntimeError: a solution got no time, and why."""
     found = []
     for lab, exercises in labs().items():
-        texts = in_notebook(SOLUTIONS / f"{lab}.ipynb")
+        texts = read_submissions(SOLUTIONS / f"{lab}.ipynb")
         for one in (one for one in exercises if one.bench):
             raced = race(one.name, texts[one.name])
             if isinstance(raced, str):

@@ -1,6 +1,6 @@
 """CUDA C on any machine: `RawKernel` and `RawModule` with CuPy's signatures, taking torch tensors.
 
-On a GPU they are CuPy's (NVRTC). On a CPU the same text is compiled by the system's C++ compiler and run by a runtime of
+On a GPU they are CuPy's (NVRTC). On a CPU the same source is compiled by the system's C++ compiler and run by a runtime of
 our own. Where a kernel runs is decided by the device of its tensors. Kernels run in this process and are trusted: one that
 writes out of bounds or never ends takes the process with it. `isolated` runs one that may be wrong in a process of its own.
 """

@@ -97,11 +97,11 @@ def device_of(args: Sequence[Any]) -> torch.device:
 
 
 class Layout:
-    """Where the arguments of a kernel go: `sizes` and `offsets` of its parameters in bytes, `declared` as in its text."""
+    """Where the arguments of a kernel go: `sizes` and `offsets` of its parameters in bytes, `declared` as in its source."""
 
     def __init__(self, sizes: Sequence[int], offsets: Sequence[int], declared: Sequence[Parameter | None] = ()) -> None:
         self.sizes, self.offsets = tuple(sizes), tuple(offsets)
-        # Else some of the text is for other machines.
+        # Else some of the source is for other machines.
         self._declared = declared if len(declared) == len(sizes) else (None,) * len(sizes)
         self._checked: dict[tuple[type, ...], tuple[struct.Struct, tuple[bool, ...]]] = {}
 

@@ -120,7 +120,7 @@ def load(source: Source, device: torch.device) -> dict[str, Function]:
     if "mma.h" in source.code:
         # It includes a header that the packages CuPy takes its own from need not have.
         options = (*options, *(f"-I{folder}" for folder in cuda_headers()))
-    # CuPy gives modules of the same text one set of device variables; each of ours has its own, as on a CPU.
+    # CuPy gives modules of the same source one set of device variables; each of ours has its own, as on a CPU.
     same = (source.code, options, source.names, device)
     _SAME[same] += 1
     if _SAME[same] > 1:

@@ -1,4 +1,4 @@
-"""`#include "…"` of our own files: their text is put in the place of the directive.
+"""`#include "…"` of our own files: their source is put in the place of the directive.
 
 A source is then one text wherever it goes: to the cache of what is compiled, to a worker, to CuPy. `#line` keeps the file and
 the number of every line.
@@ -19,9 +19,9 @@ _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)(?:[ \t]+(once)\b)?")
 
 
 def expanded(code: str, filename: str, folder: Path | None) -> tuple[str, dict[str, str]]:
-    """A text with its included files in place, and the text of each of its files by the name that errors have for it.
+    """A text with its included files in place, and the source of each of its files by the name that errors have for it.
 
-    folder: of the file that the text is from. A file is looked for in the folder of the one that includes it, then in
+    folder: of the file that the source is from. A file is looked for in the folder of the one that includes it, then in
     DEVICE. What is in neither is left to the compiler. ValueError: two files have the same name.
     """
     texts, paths = {filename: code}, {filename: None}

@@ -45,10 +45,10 @@ def isolated(
     device = arguments.device_of(args).type
     limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": device}
     launch = (kernel, grid, block, args, shared_mem, current_seed())
-    copy_back(in_worker(kernel.name, _launch, *launch, **limits), args)
+    copy_back(run_in_worker(kernel.name, _launch, *launch, **limits), args)
 
 
-def in_worker(kernel: str, function: Callable, *args: Any, **limits: Any) -> Any:
+def run_in_worker(kernel: str, function: Callable, *args: Any, **limits: Any) -> Any:
     """`worker.run(function, *args, **limits)`, whose errors are about the kernel of that name.
 
     What the function's module imports, and compiling the CPU's runtime once, is not the kernel's time.

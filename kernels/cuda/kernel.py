@@ -22,9 +22,9 @@ watched = Watch()
 
 
 class RawModule:
-    """CUDA C++ text with any number of kernels, as in CuPy.
+    """CUDA C++ source with any number of kernels, as in CuPy.
 
-    code: the text. path: the file it is from, which errors name; without `code`, the file is read. `#include "…"` finds files
+    code: the source. path: the file it is from, which errors name; without `code`, the file is read. `#include "…"` finds files
         in the folder of the one that has it, then in kernels/cuda/device. All of them are read when the module is made.
     options: compiler options such as "-DBLOCK=256", "-std=c++17" or "-Iinclude".
     name_expressions: kernels by C++ expression, which templates need: "layer_norm<float>".
@@ -32,7 +32,7 @@ class RawModule:
         other by `cooperative_groups::this_grid().sync()`. A grid larger than the GPU holds is a LaunchError; a CPU holds
         what an H200 would.
 
-    Nothing is compiled before a kernel is called. The text is trusted: it runs in this process.
+    Nothing is compiled before a kernel is called. The source is trusted: it runs in this process.
     """
 
     def __init__(
@@ -82,24 +82,24 @@ class RawModule:
     def get_global(self, name: str, device: torch.device | str | None = None) -> torch.Tensor:
         """The bytes of a `__device__` or `__constant__` variable: a uint8 tensor of shape (bytes,) that shares its memory.
 
-        name: as the text has it, "table" or "space::table". `.view(torch.float32)` makes an array of floats of it, which
+        name: as the source has it, "table" or "space::table". `.view(torch.float32)` makes an array of floats of it, which
         can be read and written like any tensor. device: the variable of the kernels on that device; by default the
         current GPU, if there is one. CuPy's method of that name returns an address.
 
-        Every kernel of the text has the same variable, but for instances of templates that were asked for after the first
-        launch or `get_global`: name those in `name_expressions`. ValueError: the text has no such variable or no kernel.
+        Every kernel of the source has the same variable, but for instances of templates that were asked for after the first
+        launch or `get_global`: name those in `name_expressions`. ValueError: the source has no such variable or no kernel.
         """
         device = arguments.device_of(()) if device is None else torch.empty(0, device=device).device
         names = self._names or kernels_in(self._source.code)
         if not names:
-            raise ValueError(f"the text has no kernel that could use {name}")
+            raise ValueError(f"the source has no kernel that could use {name}")
         variable = self._function(device, names[0]).variable(name)
         if variable is None:
-            raise ValueError(f"the text has no __device__ or __constant__ variable {name}, or no kernel uses it")
+            raise ValueError(f"the source has no __device__ or __constant__ variable {name}, or no kernel uses it")
         return variable
 
     def first_that_compiles(self, name: str, load: Callable[[Source], Any]) -> Any:
-        """`load(source)` with all kernels of the text, so that they share its variables, or else with those asked for."""
+        """`load(source)` with all kernels of the source, so that they share its variables, or else with those asked for."""
         wanted = tuple(self._names or [name])
         everything = tuple(dict.fromkeys((*wanted, *kernels_in(self._source.code))))
         try:
@@ -154,13 +154,13 @@ class Kernel:
 
         args: torch tensors, which become pointers to their data; Python ints, within the range of their parameter;
         NumPy scalars of exactly the parameter's size; Python floats for parameters of 8 bytes; bools; None for a null
-        pointer. An integer for a parameter that the text declares `float`, or of another floating type, is a TypeError,
+        pointer. An integer for a parameter that the source declares `float`, or of another floating type, is a TypeError,
         and so is a float for an integer. A bfloat16 is passed by its bits, a np.uint16. All tensors are on one device,
         which decides where the kernel runs; without a tensor it runs on the current GPU, if there is one.
         shared_mem: bytes of dynamic shared memory per block.
 
         On a GPU the launch is queued on torch's current stream. On a CPU the kernel has run when this returns.
-        ValueError and TypeError: grid, block, shared memory or an argument is not as said above. CompileError: the text
+        ValueError and TypeError: grid, block, shared memory or an argument is not as said above. CompileError: the source
         does not compile. LaunchError: the kernel could not go on.
         """
         grid = arguments.dimensions(grid, "grid")

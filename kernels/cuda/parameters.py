@@ -1,4 +1,4 @@
-"""What a kernel's text says about its parameters. A compiler reports their sizes alone, and an int is as large as a float."""
+"""What a kernel's source says about its parameters. A compiler reports their sizes alone, and an int is as large as a float."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Parameter(NamedTuple):
 
 
 def declared(code: str, name: str) -> list[Parameter | None]:
-    """The parameters of a kernel, by its name expression. None for one whose type the text does not tell: a type of the
-    text's own, of a template or of a macro, or one that differs between declarations. Empty if there is no such kernel."""
+    """The parameters of a kernel, by its name expression. None for one whose type the source does not tell: a type of the
+    source's own, of a template or of a macro, or one that differs between declarations. Empty if there is no such kernel."""
     if not (plain := re.fullmatch(r"(?:\w*::)*(\w+)\s*(?:<.*>)?", name.strip(), re.DOTALL)):
         return []
     code = without_asides(code)

@@ -1,4 +1,4 @@
-"""The text of a CUDA module, before anything is compiled."""
+"""The source of a CUDA module, before anything is compiled."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Source:
 
     @property
     def for_nvrtc(self) -> str:
-        """The text with what NVRTC lacks of the C library before it, and with line numbers that stay as they are. Its headers
+        """The source with what NVRTC lacks of the C library before it, and with line numbers that stay as they are. Its headers
         are in NVRTC_HEADERS."""
         return f'{_PRELUDE}\n#line 1 "{self.filename}"\n{self.code}'
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """The text of each of its files by name; the first is the one that was given."""
+        """The source of each of its files by name; the first is the one that was given."""
         return self.files or {self.filename: self.code}
 
     def line(self, filename: str, number: int) -> Line:
@@ -55,7 +55,7 @@ class Source:
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def with_errors_located(self, compiler_output: str) -> str:
-        """The compiler's output, with the line of the text shown under every message about it."""
+        """The compiler's output, with the line of the source shown under every message about it."""
         shown = []
         for message in compiler_output.splitlines():
             shown.append(message)
@@ -78,12 +78,12 @@ def in_order(line: Line) -> tuple[str, int]:
 
 
 def without_asides(code: str) -> str:
-    """A text without comments, directives, attributes and what is in quotes."""
+    """A source without comments, directives, attributes and what is in quotes."""
     return _ATTRIBUTE.sub(" ", _ASIDE.sub(_blank, code))
 
 
 def blanked(code: str) -> str:
-    """A text without comments and what is in quotes. Line numbers stay as they are."""
+    """A source without comments and what is in quotes. Line numbers stay as they are."""
     return re.sub(
         _COMMENT_OR_LITERAL, lambda found: _blank(found) + "\n" * found.group().count("\n"), code, flags=re.DOTALL
     )
@@ -95,7 +95,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def kernels_in(code: str) -> list[str]:
-    """The kernels of a text by name: those at file scope that are no templates."""
+    """The kernels of a source by name: those at file scope that are no templates."""
     code = without_asides(code)
     found, scopes, start = [], [], 0
     for token in _SCOPES.finditer(code):

@@ -21,7 +21,7 @@ def main() -> None:
     worker.run(instrumented.lens_library, seconds=300, device="cpu")  # so that the first question need not wait for it
     for question in sys.stdin:
         what, name, text = json.loads(question)
-        report = {"compile": judge.taken, "grade": judge.grade}[what](exercise(name), text)
+        report = {"compile": judge.accepted, "grade": judge.grade}[what](exercise(name), text)
         answers.write(json.dumps(asdict(report)) + "\n")
         answers.flush()
 

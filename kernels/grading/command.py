@@ -13,7 +13,7 @@ from kernels.grading import progress
 from kernels.grading.judging import judge
 from kernels.grading.judging.report import Report
 from kernels.grading.labs import exercise, labs
-from kernels.grading.submissions import in_notebook
+from kernels.grading.submissions import read_submissions
 
 
 def grade(
@@ -31,7 +31,7 @@ def grade(
     asked = list(known) if every else list(names or ())
     solved, reports = progress.solved(), []
     for lab in asked or known:
-        found = in_notebook(folder / f"{lab}.ipynb") if asked and (folder / f"{lab}.ipynb").exists() else {}
+        found = read_submissions(folder / f"{lab}.ipynb") if asked and (folder / f"{lab}.ipynb").exists() else {}
         for one in known[lab]:
             if not asked:
                 table.add_row(lab, one.name, "solved" if one.name in solved else "")

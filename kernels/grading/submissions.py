@@ -101,7 +101,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     process.start()
 
 
-def in_notebook(path: Path) -> dict[str, str]:
+def read_submissions(path: Path) -> dict[str, str]:
     """The submissions in a notebook by name: where there are several, the last."""
     found = {}
     for cell in json.loads(path.read_text("utf-8"))["cells"]:

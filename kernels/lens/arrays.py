@@ -1,4 +1,4 @@
-"""Regions of memory by the names that the text has for them."""
+"""Regions of memory by the names that the source has for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Region(NamedTuple):
     argument: int  # the first that lies in it, else -1
 
 
-class Place(NamedTuple):
+class Array(NamedTuple):
     """A region of memory by its name. `elements`: of how many bytes; `first`: bytes before the first element."""
 
     name: str
@@ -41,18 +41,18 @@ class Place(NamedTuple):
 
 def named_arrays(
     regions: Sequence[Region], args: Sequence[Any], source: Source, dynamic: str, dynamic_bytes: int
-) -> list[Place]:
+) -> list[Array]:
     """Of the regions by number, and of dynamic shared memory, known as `dynamic`."""
     found = []
     for region in regions:
         size = (region.end - region.begin) % 2**64
         if region.argument >= 0:
             arg = args[region.argument]
-            found.append(Place(region.name, "global", size, arg.itemsize, arg.storage_offset() * arg.itemsize))
+            found.append(Array(region.name, "global", size, arg.itemsize, arg.storage_offset() * arg.itemsize))
         else:
-            found.append(Place(region.name, region.space, size, _element(source.code, region.name)))
+            found.append(Array(region.name, region.space, size, _element(source.code, region.name)))
     name = dynamic or "dynamic shared memory"
-    return [*found, Place(name, "shared", dynamic_bytes, _element(source.code, dynamic))]
+    return [*found, Array(name, "shared", dynamic_bytes, _element(source.code, dynamic))]
 
 
 def _element(source: str, name: str) -> int:
@@ -64,19 +64,19 @@ def _element(source: str, name: str) -> int:
     return sizes.pop() if len(sizes) == 1 else 0
 
 
-def address(place: Place | None, offset: int, size: int) -> str:
+def address(array: Array | None, offset: int, size: int) -> str:
     """An address in terms of an argument or variable: so many bytes from its beginning, where `size` bytes are accessed."""
-    if place is None:
+    if array is None:
         return f"address {offset % 2**64:#x}"
-    offset, element = offset - place.first, place.element or size
-    inside = f"{place.name}[{offset // element}]" if element else place.name
+    offset, element = offset - array.first, array.element or size
+    inside = f"{array.name}[{offset // element}]" if element else array.name
     return inside if not element or offset % element == 0 else f"byte {offset % element} of {inside}"
 
 
-def outside(place: Place, offset: int, size: int) -> str:
+def outside(array: Array, offset: int, size: int) -> str:
     """Where an address is that lies outside."""
-    element = place.element or size
-    count, index = (place.size - place.first) // element, (offset - place.first) // element
+    element = array.element or size
+    count, index = (array.size - array.first) // element, (offset - array.first) // element
     if offset < 0 or index < 0:
         before = -index
         return f"{'one element' if before == 1 else f'{before:,} elements'} before its beginning"
@@ -87,13 +87,13 @@ def outside(place: Place, offset: int, size: int) -> str:
     return f"one past {whole}" if past == 1 else f"{past:,} past {whole}"
 
 
-def indexed(places: Sequence[Place], length: int, line: str) -> Place | None:
-    """The array of so many elements that an index in a line of the text is of, if there is one."""
+def indexed(arrays: Sequence[Array], length: int, line: str) -> Array | None:
+    """The array of so many elements that an index in a line of the source is of, if there is one."""
     named = set(re.findall(r"(\w+)\s*\[", line))
-    found = [one for one in places if one.name in named and one.element and one.size == one.element * length]
+    found = [one for one in arrays if one.name in named and one.element and one.size == one.element * length]
     return found[0] if len(found) == 1 else None
 
 
-def as_named(place: Place, line: str) -> Place:
-    """A place of several names, as dynamic shared memory may be, by the one that a line of the text uses."""
-    return next((place._replace(name=name) for name in place.name.split() if name in re.findall(r"\w+", line)), place)
+def with_name_in(array: Array, line: str) -> Array:
+    """An array of several names, as dynamic shared memory may be, by the one that a line of the source uses."""
+    return next((array._replace(name=name) for name in array.name.split() if name in re.findall(r"\w+", line)), array)

@@ -15,7 +15,7 @@ from kernels.cuda.source import Line, in_order
 if TYPE_CHECKING:
     from kernels.lens.result import Access, Trace
 
-_WHOLE = 60  # texts of at most so many lines are shown whole, longer ones around their accesses
+_WHOLE = 60  # sources of at most so many lines are shown whole, longer ones around their accesses
 _AROUND = 2
 _COLUMNS = ("", "source", "", "access", "requests", "each takes", "fewest")
 

@@ -45,7 +45,7 @@ TRITON_TOTALS = (
 class Access:
     """The accesses of a line to the same arrays in the same way, added up over all warps, or over all Triton programs.
 
-    line: of the text; of a file that it includes, as in "vectors.cuh:45"; 0 if it is not known.
+    line: of the source; of a file that it includes, as in "vectors.cuh:45"; 0 if it is not known.
     kind: "load", "store" or "atomic". space: "global", "shared" or "constant".
     width: bytes of a lane. names: the parameters or variables that it touched.
     instructions: of the instrumented code, that were added up: more than one where a line names the same array again, or
@@ -107,8 +107,8 @@ class Access:
 class Trace:
     """A traced launch. Shows itself as the annotated source, in a notebook and in a terminal.
 
-    kernel, grid, block, shared_mem: the launch. source: the text; filename: its name; headers: the texts of our own files that
-        it includes, by name.
+    kernel, grid, block, shared_mem: the launch. source: of the file; filename: its name; headers: those of our own that
+        it includes, by name, with their sources.
     accesses: by line. barriers: `__syncthreads` and its kin, each counted once a block.
     simt_efficiency: an estimate of the lanes that were active, of the 32 of a warp: the mean over all steps of the warps'
         replay, where a step is a basic block or an access. Nsight Compute weighs every machine instruction alike.
@@ -165,7 +165,7 @@ class Trace:
         return {name: totals[name] for name in TRITON_TOTALS}
 
     def line(self, line: Line) -> tuple[Access, ...]:
-        """The accesses of a line of the text, or of one of a header: "vectors.cuh:45"."""
+        """The accesses of a line of the source, or of one of a header: "vectors.cuh:45"."""
         return tuple(one for one in self.accesses if one.line == line)
 
     def figure(

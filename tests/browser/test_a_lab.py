@@ -11,12 +11,12 @@ import urllib.request
 import pytest
 from conftest import ROOT
 
-from kernels.grading.submissions import in_notebook
+from kernels.grading.submissions import read_submissions
 
 pytestmark = pytest.mark.browser
 
 LAB = ROOT / "labs" / "coalescing.ipynb"
-SOLUTION = in_notebook(ROOT / "labs" / "solutions" / LAB.name)["permuted_copy"]
+SOLUTION = read_submissions(ROOT / "labs" / "solutions" / LAB.name)["permuted_copy"]
 HEAD = "%%cuda permuted_copy\n"
 
 

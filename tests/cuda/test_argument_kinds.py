@@ -1,4 +1,4 @@
-"""An int is as large as a float: what the text declares tells them apart, on every device."""
+"""An int is as large as a float: what the source declares tells them apart, on every device."""
 
 import numpy as np
 import pytest

@@ -60,7 +60,7 @@ def test_nvrtc_compiles_the_file(file, options, nvrtc):
 
 
 def wrong_elements(case, right, wrong):
-    """How many elements are wrong when the kernel's text is changed."""
+    """How many elements are wrong when the kernel's source is changed."""
     text, arguments = (FOLDER / case.file).read_text(), case.arguments()
     assert right in text
     changed = RawModule(code=text.replace(right, wrong), options=case.options, name_expressions=case.kernels)
@@ -83,6 +83,6 @@ def test_every_kernel_of_the_corpus_has_a_case():
 
 
 def kernels_of(text):
-    """The names of the kernels that a text defines."""
+    """The names of the kernels that a source defines."""
     text = re.sub(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*(?:\([^()]*\)[^()]*)*\)", "", text)
     return re.findall(r"__global__\s+void\s+(\w+)\s*\(", text)

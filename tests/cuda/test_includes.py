@@ -157,7 +157,7 @@ def test_what_is_not_found_is_an_error_of_its_line(module, quoted):
 
 
 def test_the_header_compiled_beforehand_is_used(module, monkeypatch):
-    """It comes before all that a text includes."""
+    """It comes before all that a source includes."""
     used = []
     monkeypatch.setattr(
         compiler, "run", lambda command, text, run=compiler.run: used.append(command) or run(command, text)

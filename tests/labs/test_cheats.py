@@ -10,7 +10,7 @@ from kernels.grading.exercise import Call, Exercise
 from kernels.grading.judging import judge
 from kernels.grading.labs import exercise
 from kernels.grading.python import triton_compile
-from kernels.grading.submissions import in_notebook
+from kernels.grading.submissions import read_submissions
 
 ROOT = Path(__file__).parents[2]
 
@@ -193,7 +193,7 @@ def test_an_error_in_python_names_the_cells_own_line():
     )
 
 
-SOLUTION = in_notebook(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permuted_copy"]
+SOLUTION = read_submissions(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permuted_copy"]
 SIZES_OF_THE_CASES = " || ".join(
     "(" + " && ".join(f"{name} == {value}" for name, value in sizes.items()) + ")"
     for sizes in exercise("permuted_copy").cases.values()
@@ -214,7 +214,7 @@ def test_no_text_in_cuda_passes(text):
 
 
 def test_what_gpus_compiler_refuses_is_refused_without_one():
-    text = in_notebook(ROOT / "labs" / "solutions" / "detective.ipynb")["histogram"]
+    text = read_submissions(ROOT / "labs" / "solutions" / "detective.ipynb")["histogram"]
     report = judge.grade(exercise("histogram"), text.replace("bins[256];", "bins[256] = {0};"))
     assert report.summary == "histogram: does not compile"
     assert "histogram.cu:4: error: an initialiser is not allowed for a __shared__ variable" in report.refused

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 from kernels.grading.judging import process
-from kernels.grading.submissions import in_notebook
+from kernels.grading.submissions import read_submissions
 
 ROOT = Path(__file__).parents[2]
-SOLUTION = in_notebook(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permuted_copy"]
+SOLUTION = read_submissions(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permuted_copy"]
 
 PATCHED = """
 import torch

@@ -11,7 +11,7 @@ import torch
 
 from kernels.grading.judging import judge
 from kernels.grading.labs import exercise, labs
-from kernels.grading.submissions import in_notebook
+from kernels.grading.submissions import read_submissions
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -37,11 +37,11 @@ def parametrized(names, rows, title, kind):
 
 
 def solution(lab: str, name: str) -> str:
-    return in_notebook(ROOT / "labs" / "solutions" / f"{lab}.ipynb")[name]
+    return read_submissions(ROOT / "labs" / "solutions" / f"{lab}.ipynb")[name]
 
 
 def skeleton(lab: str, name: str) -> str:
-    return in_notebook(ROOT / "labs" / f"{lab}.ipynb")[name]
+    return read_submissions(ROOT / "labs" / f"{lab}.ipynb")[name]
 
 
 EXERCISES = [(lab, one.name) for lab, exercises in labs().items() for one in exercises]

@@ -167,7 +167,7 @@ def test_of_several_cells_the_last_counts(tmp_path):
     nbformat.write(
         new_notebook(cells=[new_markdown_cell("%%cuda f\nno"), *map(new_code_cell, cells)]), tmp_path / "a.ipynb"
     )
-    assert submissions.in_notebook(tmp_path / "a.ipynb") == {"f": "second", "g": ""}
+    assert submissions.read_submissions(tmp_path / "a.ipynb") == {"f": "second", "g": ""}
 
 
 def test_a_check_before_the_cell_says_what_to_do(monkeypatch):

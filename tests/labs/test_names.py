@@ -59,6 +59,6 @@ def test_what_is_not_the_argument_is_told_as_the_learners_own():
 
 
 def test_a_kernel_by_another_name_is_told_in_a_line():
-    report = judge.taken(exercise("permuted_copy"), strided("y", "x", name="copy"))
+    report = judge.accepted(exercise("permuted_copy"), strided("y", "x", name="copy"))
     assert report.refused.startswith("there is no kernel permuted_copy")
     assert len(report.refused.splitlines()) == 1

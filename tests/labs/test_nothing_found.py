@@ -13,8 +13,8 @@ def test_an_array_that_nothing_was_seen_to_touch_has_no_low_cost():
     trials = cuda.run(copy, SOLUTION, judge._calls(copy, 0), 0)
     few = counters.fewest_sectors("load", "y", "even", name="few", advice="advice")
     assert few.broken(trials) == "no line reads an array y\n(with B = 2, S = 32, H = 4, D = 16)"
-    assert load_balance.shared("z").broken(trials) == "no line reads or writes an array z"
-    assert load_balance.shared("y").broken(trials) is None
+    assert load_balance.balanced("z").broken(trials) == "no line reads or writes an array z"
+    assert load_balance.balanced("y").broken(trials) is None
 
 
 def test_a_case_without_work_is_shared_by_all():
@@ -26,4 +26,4 @@ def test_a_case_without_work_is_shared_by_all():
 }"""
     trials = cuda.run(image, text, judge._calls(image, 0), 0)
     assert not any(one.accesses for one in trials if one.case == "empty")
-    assert load_balance.shared("y").broken(trials) is None
+    assert load_balance.balanced("y").broken(trials) is None

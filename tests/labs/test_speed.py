@@ -9,12 +9,12 @@ from book.recorders import lab_times
 from kernels.grading.judging import judge, speed
 from kernels.grading.judging.report import Verdict
 from kernels.grading.labs import exercise, labs
-from kernels.grading.submissions import in_notebook
+from kernels.grading.submissions import read_submissions
 from kernels.machine import Machine
 from kernels.measure.race import Race
 from kernels.measure.timing import Spread
 
-COPY = in_notebook(lab_times.SOLUTIONS / "coalescing.ipynb")["permuted_copy"]
+COPY = read_submissions(lab_times.SOLUTIONS / "coalescing.ipynb")["permuted_copy"]
 TIMED = [one.name for exercises in labs().values() for one in exercises if one.bench]
 
 
@@ -87,7 +87,7 @@ def test_every_stored_solution_is_timed_at_the_sizes_of_its_exercise():
 @pytest.mark.parametrize("name", TIMED)
 def test_a_kernel_that_idles_is_right_and_slow(name):
     lab = next(lab for lab, exercises in labs().items() if name in [one.name for one in exercises])
-    text = in_notebook(lab_times.SOLUTIONS / f"{lab}.ipynb")[name]
+    text = read_submissions(lab_times.SOLUTIONS / f"{lab}.ipynb")[name]
     if exercise(name).language != "cuda":
         pytest.skip("Triton has no clock to wait by")
     # The block stays for as long as one thread spins, and a CPU spins for that one only.

@@ -19,7 +19,7 @@ namespace cg = cooperative_groups;
 
 
 class RandomKernel(NamedTuple):
-    """A kernel's text and launch. All have the same parameters."""
+    """A kernel's source and launch. All have the same parameters."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""What the tests of the lens share that write a kernel's text beside what they expect of it."""
+"""What the tests of the lens share that write a kernel's source beside what they expect of it."""
 
 from kernels import lens
 from kernels.cuda import RawKernel

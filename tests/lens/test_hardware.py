@@ -1,4 +1,4 @@
-"""The lens against the counters of an H200: equal wherever the machine code does what the text says."""
+"""The lens against the counters of an H200: equal wherever the machine code does what the source says."""
 
 import importlib.metadata
 import importlib.util
@@ -16,7 +16,7 @@ from hardware.source_loops import source_loops
 from kernels.lens.result import Access
 
 STORED = json.loads((FOLDER / "hardware.json").read_text())
-# Counters hold for the text that they were read from. Those of other folders may have changed since.
+# Counters hold for the source that they were read from. Those of other folders may have changed since.
 CURRENT = [launch for launch in LAUNCHES if STORED["launches"].get(launch.name, {}).get("text") == launch.digest]
 COMPARABLE = [one for one in CURRENT if not (one.wide_atomics or STORED["launches"][one.name]["differences"])]
 OURS = [launch for launch in LAUNCHES if launch.path.parent == FOLDER]

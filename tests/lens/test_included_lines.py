@@ -1,4 +1,4 @@
-"""Lines of a header that the text includes: the lens reports them as the header's."""
+"""Lines of a header that the source includes: the lens reports them as the header's."""
 
 import torch
 

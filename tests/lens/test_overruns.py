@@ -1,4 +1,4 @@
-"""Indices past an array, and variables that a text declares in odd places: reported in terms of the array that was meant."""
+"""Indices past an array, and variables that a source declares in odd places: reported in terms of the array that was meant."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What a compiler makes of a text is seen as the text has it: copies, fills, and variables that no one gave a value."""
+"""What a compiler makes of a source is seen as the source has it: copies, fills, and variables that no one gave a value."""
 
 import pytest
 import torch

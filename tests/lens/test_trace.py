@@ -25,7 +25,7 @@ def test_lines():
 def test_lines_are_remembered_beside_the_library(tmp_path):
     library = tmp_path / "kernels.so"
     library.with_suffix(".places").write_text('{"16": [3, "f"], "32": [0, ""]}')
-    assert symbols.places(library, Source("", "k.cu", (), ()), [16, 32]) == {16: (3, "f"), 32: (0, "")}
+    assert symbols.source_lines(library, Source("", "k.cu", (), ()), [16, 32]) == {16: (3, "f"), 32: (0, "")}
 
 
 def test_functions_put_in_place_of_their_calls():

@@ -1,4 +1,4 @@
-"""Runs CUDA C on a CPU: the text compiled as C++, a fiber for each CUDA thread that waits, blocks on several OS threads.
+"""Runs CUDA C on a CPU: the source compiled as C++, a fiber for each CUDA thread that waits, blocks on several OS threads.
 
 KERNELS_CPU_THREADS sets how many OS threads a launch may use (default: one for each processor). KERNELS_CPU_PATIENCE sets
 after how many seconds threads that wait for memory to change are given up, when nothing else happens (default: 10).
@@ -21,7 +21,7 @@ import torch
 
 from kernels.cuda import arguments
 from kernels.cuda.cpu import build, elf
-from kernels.cuda.cpu.variables import static_shared_bytes, variables_of_text
+from kernels.cuda.cpu.variables import declared_variables, static_shared_bytes
 from kernels.cuda.errors import CompileError
 from kernels.cuda.order import current_seed
 from kernels.cuda.source import Source
@@ -71,7 +71,7 @@ class Function:
         self._prints = prints
 
     def variable(self, name: str) -> torch.Tensor | None:
-        """The bytes of a `__device__` or `__constant__` variable of the kernel's text, which it shares."""
+        """The bytes of a `__device__` or `__constant__` variable of the kernel's source, which it shares."""
         found = next((self._variables[symbol] for symbol in elf.mangled(name) if symbol in self._variables), None)
         if found is None:
             return None
@@ -80,7 +80,7 @@ class Function:
 
     @property
     def memory(self) -> dict[str, ctypes.Array]:
-        """The bytes of all variables of the kernel's text that can change by their mangled names, which it shares."""
+        """The bytes of all variables of the kernel's source that can change by their mangled names, which it shares."""
         return {
             name: (ctypes.c_uint8 * size).from_address(at)
             for name, (at, size) in self._variables.items()
@@ -88,7 +88,7 @@ class Function:
         }
 
     def put_back(self, values: dict[str, bytes]) -> None:
-        """What `memory` had, here or in another library of the text, whose compiler may have left out other variables."""
+        """What `memory` had, here or in another library of the source, whose compiler may have left out other variables."""
         memory = self.memory
         for name, value in values.items():
             if name in memory and len(memory[name]) == len(value):
@@ -136,7 +136,7 @@ def functions(source: Source, path: Path, open_library: Callable[[Path, bool], c
     """The kernels of a library compiled from a source. Private to `open_library`: the library has variables."""
     _launcher()
     symbols = elf.symbols(path)
-    objects = variables_of_text(symbols)
+    objects = declared_variables(symbols)
     # What C++ would run when it is loaded, which is here and now.
     if any(one.name.startswith("_GLOBAL__sub_I") for one in symbols):
         outside = (one.name for one in objects if not one.name.startswith("_ZZ"))
@@ -174,7 +174,7 @@ def functions(source: Source, path: Path, open_library: Callable[[Path, bool], c
 
 def _open(path: Path, private: bool) -> ctypes.CDLL:
     """The library, which is never unloaded, so that addresses stay good. Private: with variables of its own, as every
-    module has on a GPU, though another module has the same text."""
+    module has on a GPU, though another module has the same source."""
     if not private:
         return ctypes.CDLL(str(path))
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix="private-", suffix=".so") as copy:

@@ -82,7 +82,7 @@ def _kernels(
 
 
 def waits(source: Source) -> bool:
-    """Whether a text has memory that a loop may wait for without a call of ours."""
+    """Whether a source has memory that a loop may wait for without a call of ours."""
     return bool(_WAITS.search(source.code))
 
 
@@ -167,7 +167,7 @@ def _options(source: Source) -> tuple[list[str], str]:
 
 
 def _included_by(source: Source) -> bytes:
-    """The content of the files that the text includes from the learner's own -I folders."""
+    """The content of the files that the source includes from the learner's own -I folders."""
     folders = [Path(option[2:]) for option in _options(source)[0] if option.startswith("-I")]
     found: dict[Path, bytes] = {}
     texts = [source.code.encode()] if folders else []
@@ -181,9 +181,9 @@ def _included_by(source: Source) -> bytes:
 
 
 def _explain(source: Source, output: str) -> str:
-    """What the compiler said, about the learner's text if any of it is."""
+    """What the compiler said, about the learner's source if any of it is."""
     name = Path(compiler.command()[0]).name
-    # What follows from a refusal is not reported, nor a column that is not the text's own.
+    # What follows from a refusal is not reported, nor a column that is not the source's own.
     refused = [line for line in output.splitlines() if "error: " in line and any(words in line for words in REFUSALS)]
     if refused:
         output = "\n".join(re.sub(r"(:\d+):\d+: (.*)error: (?:#error )?", r"\1: \2error: ", line) for line in refused)

@@ -42,7 +42,7 @@ def _takes(command: tuple[str, ...], option: str) -> bool:
 
 
 def run(arguments: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
-    """Of a command that reads a text."""
+    """Of a command that reads a source."""
     return subprocess.run(arguments, input=text, capture_output=True, text=True)
 
 

@@ -1,4 +1,4 @@
-"""From CUDA C++ to the text that a C++ compiler gets. Line numbers stay as they are."""
+"""From CUDA C++ to the source that a C++ compiler gets. Line numbers stay as they are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 
 from kernels.cuda.source import Source
 
-# What cannot run on a CPU, by the name that the text has for it.
+# What cannot run on a CPU, by the name that the source has for it.
 _REFUSED = {
     r"\b(?:asm|__asm__|__asm)\b": "inline PTX runs on a GPU alone",
-    r"<<<": "a kernel is launched from Python: leave main and its launches out of the text",
+    r"<<<": "a kernel is launched from Python: leave main and its launches out of the source",
     r"\b__cluster_dims__\b": "thread block clusters run on a GPU alone",
     r"\b(?:cudaTextureObject_t|cudaSurfaceObject_t)\b": "textures and surfaces run on a GPU alone",
     r"\bcuda\s*::\s*(?:ptx|device)\s*::": "cuda::ptx and cuda::device run on a GPU alone",
@@ -59,7 +59,7 @@ _DECLARATION = re.compile(r"(?P<type>.*?)\b(?P<name>\w+)\s*\[\s*\]\s*;", re.DOTA
 
 
 def translate(source: Source) -> str:
-    """The translation unit for a source: its text rewritten, and an entry for each kernel."""
+    """The translation unit for a source: rewritten, and with an entry for each kernel."""
     text = _TOKENS.sub(_rewrite, _with_bounds_checked(source.code))
     entries = "\n".join(f"KERNELS_ENTRY({number}, {name})" for number, name in enumerate(source.names))
     return f'#include "kernels/cuda.h"\n#line 1 "{source.filename}"\n{text}\n#line 1 "<kernels>"\n{entries}\n'
@@ -105,7 +105,7 @@ def _line_at(code: str, position: int) -> int:
 
 
 def _closing(code: str, opening: int) -> int:
-    """The position after the bracket that closes the one at `opening`; the end of the text if none does."""
+    """The position after the bracket that closes the one at `opening`; the end of the source if none does."""
     depth = 0
     for match in _BRACKETS.finditer(code, opening):
         depth += {"(": 1, ")": -1}.get(match.group(), 0)
@@ -115,7 +115,7 @@ def _closing(code: str, opening: int) -> int:
 
 
 def _with_bounds_checked(code: str) -> str:
-    """The text with a check at the start of each kernel that has __launch_bounds__."""
+    """The source with a check at the start of each kernel that has __launch_bounds__."""
     checks: dict[int, str] = {}
     for match in _BOUNDS.finditer(code):
         if match["skip"]:

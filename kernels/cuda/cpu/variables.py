@@ -1,4 +1,4 @@
-"""Which symbols of a kernel's library are variables of its text."""
+"""Which symbols of a kernel's library are variables of its source."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NOT_VARIABLES = (
 )
 
 
-def variables_of_text(symbols: Sequence[elf.Symbol]) -> list[elf.Symbol]:
-    """The `__device__` and `__constant__` variables of a text, and what is static in its functions."""
+def declared_variables(symbols: Sequence[elf.Symbol]) -> list[elf.Symbol]:
+    """The `__device__` and `__constant__` variables of a source, and what is static in its functions."""
     objects = (one for one in symbols if one.kind == elf.OBJECT and one.size)
     return [one for one in objects if not one.name.startswith(_NOT_VARIABLES)]
 
@@ -36,7 +36,7 @@ def without_others(symbols: Sequence[elf.Symbol], kernel: str, kernels: Sequence
 def static_shared_bytes(
     source: Source, name: str, kernel: str, kernels: Sequence[str], symbols: Sequence[elf.Symbol]
 ) -> int:
-    """Bytes of static shared memory of a kernel: its own variables and those of the text that belong to no kernel."""
+    """Bytes of static shared memory of a kernel: its own variables and those of the source that belong to no kernel."""
     total = sum(one.size for one in shared_variables(source, without_others(symbols, kernel, kernels)))
     if total > arguments.SHARED_BYTES:
         raise CompileError(

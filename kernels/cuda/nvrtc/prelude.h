@@ -1,4 +1,4 @@
-// Before every text for NVRTC: what a kernel has of the C library by nvcc and on a CPU without an #include, and NVRTC
+// Before every source for NVRTC: what a kernel has of the C library by nvcc and on a CPU without an #include, and NVRTC
 // lacks. The sized integers are those of NVIDIA's <cuda/std/cstdint>. The folder has the headers that NVRTC cannot find.
 
 typedef signed char int8_t;

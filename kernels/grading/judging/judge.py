@@ -34,7 +34,7 @@ class NotTraced(RuntimeError):
         return [str(self)]
 
 
-def taken(exercise: Exercise, text: str) -> Report:
+def accepted(exercise: Exercise, text: str) -> Report:
     """A report without verdicts: whether a submission can be tried, and why not. Nothing is called."""
     refusal = _BACKENDS[exercise.language].refusal(exercise, text)
     return Report(exercise.name, headed=refusal[0], refused=refusal[1]) if refusal else Report(exercise.name)
@@ -42,7 +42,7 @@ def taken(exercise: Exercise, text: str) -> Report:
 
 def grade(exercise: Exercise, text: str) -> Report:
     """Try a submission: the text of its cell, without the `%%` line."""
-    report = taken(exercise, text)
+    report = accepted(exercise, text)
     if report.refused:
         return report
     printed = io.StringIO()
@@ -65,7 +65,7 @@ def grade(exercise: Exercise, text: str) -> Report:
 def trace(exercise: Exercise, text: str, case: str) -> Trace | Launches:
     """What the lens sees of one call, on the values that stay. NotTraced: the submission did not come to a launch."""
     backend = _BACKENDS[exercise.language]
-    if (report := taken(exercise, text)).refused:
+    if (report := accepted(exercise, text)).refused:
         raise NotTraced(str(report))
     tried = backend.run(exercise, text, [one for one in _calls(exercise, _SHOWN) if one.case == case], _SHOWN)[0]
     if not tried.traces:

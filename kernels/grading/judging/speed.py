@@ -15,7 +15,7 @@ from kernels.cuda import RawModule
 from kernels.grading.exercise import Exercise
 from kernels.grading.judging.report import Verdict
 from kernels.grading.labs import exercise
-from kernels.grading.python import in_worker
+from kernels.grading.python import worker_side
 from kernels.measure import results
 from kernels.measure.race import Race
 
@@ -89,7 +89,7 @@ def _race(name: str, text: str) -> Race:
                 kernel(call.grid, call.block, tuple(args.values()), call.shared_mem)
             return outputs
     else:
-        function = in_worker.load(name, asked.source(text))
+        function = worker_side.load(name, asked.source(text))
 
         def yours() -> object:
             return function(**args)

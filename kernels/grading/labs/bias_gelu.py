@@ -56,7 +56,7 @@ _ONE_BLOCK = 65_536  # elements, and far more than a program has registers for
 
 def _shared(name: str, hint: str) -> Property:
     """No program does much more than others, and a large tensor is not one block."""
-    evenly = load_balance.shared("x_ptr", name=name, least=4, hint=hint)
+    evenly = load_balance.balanced("x_ptr", name=name, least=4, hint=hint)
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in trials:
@@ -97,7 +97,7 @@ EXERCISES = (
                 }
             ),
             triton_compile.compiles(),
-            properties.leaves(),
+            properties.inputs_unchanged(),
             launches.written(
                 "even",
                 "odd",

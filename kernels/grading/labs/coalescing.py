@@ -90,7 +90,7 @@ EXERCISES = (
                 name="y is written in the fewest sectors",
                 advice=_ADVICE,
             ),
-            load_balance.shared(
+            load_balance.balanced(
                 "y", hint="The launch has a thread for every element. Which elements does the last block take?"
             ),
         ),

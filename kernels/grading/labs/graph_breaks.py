@@ -92,9 +92,9 @@ def _exercise(
             torch_compile.no_break(
                 hint="What does this line want to know before it can go on? Write it as a computation on all rows."
             ),
-            torch_compile.of_operators("all of it is in the graph"),
-            torch_compile.no_questions("the graph asks for no value"),
-            torch_compile.once(
+            torch_compile.only_torch_operators("all of it is in the graph"),
+            torch_compile.reads_no_value("the graph asks for no value"),
+            torch_compile.compiled_once(
                 "compiled once for all calls",
                 hint="A loop over the rows, an index into a list and an if need the number itself, so it becomes a "
                 "condition of this version.",

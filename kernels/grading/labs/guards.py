@@ -170,7 +170,7 @@ EXERCISES = (
         {"even": _LARGE},
         "also for an image that the blocks do not divide",
         "Columns are counted by x, rows by y. What is the column of a thread in block blockIdx.x?",
-        load_balance.shared("y", hint="One thread a pixel: which pixel has a thread of the last block?"),
+        load_balance.balanced("y", hint="One thread a pixel: which pixel has a thread of the last block?"),
     ),
     _exercise(
         "normalise_loop",
@@ -192,6 +192,6 @@ EXERCISES = (
             name="the lanes of a warp share the work",
             advice="let every thread of a warp have pixels of its own",
         ),
-        load_balance.shared("y", hint="A thread's first pixel depends on blockIdx, in x and in y."),
+        load_balance.balanced("y", hint="A thread's first pixel depends on blockIdx, in x and in y."),
     ),
 )

@@ -146,7 +146,7 @@ EXERCISES = (
             ),
             triton_compile.finishes(),
             triton_compile.compiles(),
-            properties.leaves(),
+            properties.inputs_unchanged(),
             known_mistakes.right(
                 "dbias",
                 cases=["even"],
@@ -229,7 +229,7 @@ EXERCISES = (
                 name="each program writes its partial sums once",
                 hint="Keep both sums in variables, and store them when the loop has ended.",
             ),
-            launches.little_beside(
+            launches.few_other_operators(
                 "even",
                 name="PyTorch adds up no more than the partial sums",
                 hint="The kernel has dy in registers already.",
@@ -240,7 +240,7 @@ EXERCISES = (
                 name="the partial sums are float32 until they are added up",
                 hint="dweight_ptr and dbias_ptr are float32. The sum over programs is taken first, then .to(x.dtype).",
             ),
-            load_balance.shared("x_ptr", name="the programs share the rows", least=8, hint=_ROWS),
+            load_balance.balanced("x_ptr", name="the programs share the rows", least=8, hint=_ROWS),
             scratch_memory.no_scratch_memory(
                 "even",
                 name="no copies of dy and x",

@@ -73,7 +73,7 @@ EXERCISES = (
                 hint="A thread takes elements threadIdx.x, threadIdx.x + blockDim.x and so on, below N. "
                 "And if the access is misaligned: a float4 begins at a multiple of four floats. For which N do all rows?"
             ),
-            termination.meets(
+            termination.reaches_barriers(
                 hint="Every lane that a shuffle's mask names has to come to it, and every thread of the block to the barrier."
             ),
             termination.finishes(),
@@ -146,7 +146,7 @@ EXERCISES = (
                 name="at most two barriers a row",
                 advice="the lanes of a warp need none among themselves",
             ),
-            load_balance.shared(
+            load_balance.balanced(
                 "x",
                 "even",
                 "odd",

@@ -38,7 +38,7 @@ EXERCISES = (
                 hint="The last tiles hang over the edge: guard every access with its own row and column. And if the access "
                 "is misaligned: a float4 begins at a multiple of four floats. For which N do the rows of x?"
             ),
-            termination.meets(
+            termination.reaches_barriers(
                 hint="All threads of a block have to come to a barrier, or none. Whole blocks may leave before it."
             ),
             termination.finishes(),
@@ -84,7 +84,7 @@ EXERCISES = (
                 advice="its lanes name different words of one bank",
                 hint="In which banks do the elements of a column lie? Padding or a swizzle parts them.",
             ),
-            load_balance.shared("x", hint="The launch has a block for every tile. Which tiles does a block move?"),
+            load_balance.balanced("x", hint="The launch has a block for every tile. Which tiles does a block move?"),
             scratch_memory.no_scratch_memory(
                 name="there is no second matrix", advice="keep in shared memory what has to wait for its place"
             ),

@@ -60,7 +60,7 @@ def written(name: str, hint: str = "") -> Property:
     return Property(name, broken, "writes", hint)
 
 
-def leaves(name: str = "what it is given stays as it was") -> Property:
+def inputs_unchanged(name: str = "what it is given stays as it was") -> Property:
     """No call changes an argument that is no output: judged before values, which others may take from it."""
 
     def broken(trials: Sequence[Trial]) -> str | None:

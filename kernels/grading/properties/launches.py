@@ -95,7 +95,7 @@ def sums_in_float32(*cases: str, name: str, hint: str = "") -> Property:
     return counted(name, cases, broken, hint)
 
 
-def little_beside(*cases: str, name: str, hint: str = "") -> Property:
+def few_other_operators(*cases: str, name: str, hint: str = "") -> Property:
     """PyTorch's operators move fewer bytes than x has."""
 
     def broken(trial: Trial) -> str | None:

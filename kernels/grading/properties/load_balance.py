@@ -14,7 +14,7 @@ _SLACK = 4
 _SLACK_OF_PROGRAMS = 2
 
 
-def shared(
+def balanced(
     array: str, *cases: str, name: str = "the blocks share the work", least: int = 1, hint: str = ""
 ) -> Property:
     """No warp of CUDA C, or program of Triton, asks for an array much more often than if all of the launch took part.

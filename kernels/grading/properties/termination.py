@@ -11,7 +11,7 @@ from kernels.grading.exercise import Property, Trial
 _MEETING = re.compile(r"a barrier|a deadlock|a wait|__sync|__\w+_sync\b")  # how the runtime begins to speak of one
 
 
-def meets(hint: str) -> Property:
+def reaches_barriers(hint: str) -> Property:
     """No call stopped at a barrier that not all threads reach, or at a shuffle that waits for a lane or reads one that left."""
     return Property("all threads come to each barrier and shuffle", _stopped(at_meeting=True), "runs", hint)
 

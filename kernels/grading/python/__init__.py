@@ -14,7 +14,7 @@ import torch
 
 from kernels import worker
 from kernels.grading.exercise import Exercise, Trial
-from kernels.grading.python import in_worker, triton_compile
+from kernels.grading.python import triton_compile, worker_side
 from kernels.grading.python.forbidden import violation
 from kernels.grading.python.observers import called, launches
 
@@ -25,8 +25,8 @@ def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
     if said := violation(source, exercise.language, given=1):
         return "is not allowed", said
     try:
-        worker.prepare(in_worker.__name__)
-        said = worker.run(in_worker.load_error, exercise.name, source, seconds=exercise.seconds, device="cpu")
+        worker.prepare(worker_side.__name__)
+        said = worker.run(worker_side.load_error, exercise.name, source, seconds=exercise.seconds, device="cpu")
     except worker.WorkerError as error:
         said = f"while it was loaded, {error}"
     return ("cannot be loaded", said) if said else None
@@ -52,7 +52,7 @@ def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> li
 
 
 def _run(exercise: Exercise, text: str, trials: Sequence[Trial], observe: Callable, device: str) -> list[tuple]:
-    """What `in_worker.run` returns, also where the worker did not come to that."""
+    """What `worker_side.run` returns, also where the worker did not come to that."""
     on = "cuda" if device == "cuda" else "cpu"
     given = [
         {name: arg.to(on) if isinstance(arg, torch.Tensor) else arg for name, arg in trial.call.args.items()}
@@ -60,9 +60,9 @@ def _run(exercise: Exercise, text: str, trials: Sequence[Trial], observe: Callab
     ]
     asked = (exercise.name, exercise.source(text), given, observe)
     if device == "compiler":
-        worker.prepare(in_worker.__name__, device)
+        worker.prepare(worker_side.__name__, device)
     try:
-        return worker.run(in_worker.run, *asked, seconds=exercise.seconds, device=device)
+        return worker.run(worker_side.run, *asked, seconds=exercise.seconds, device=device)
     except worker.WorkerError as error:
         return [(None, {}, {}, str(error))] * len(trials)
 

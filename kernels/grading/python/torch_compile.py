@@ -188,7 +188,7 @@ def _break_described(trial: Trial) -> str:
     return f"{_place(said)}\n{why}"
 
 
-def of_operators(name: str) -> Property:
+def only_torch_operators(name: str) -> Property:
     """Every call runs a graph, and nothing is in it but PyTorch's operators, which a backend can look into."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
@@ -204,7 +204,7 @@ def of_operators(name: str) -> Property:
     return Property(name, broken, "costs")
 
 
-def no_questions(name: str) -> Property:
+def reads_no_value(name: str) -> Property:
     """No operator in the graph makes the CPU wait for a value."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
@@ -214,7 +214,7 @@ def no_questions(name: str) -> Property:
     return Property(name, broken, "costs")
 
 
-def once(name: str, hint: str = "", *, but: Sequence[str] = ()) -> Property:
+def compiled_once(name: str, hint: str = "", *, but: Sequence[str] = ()) -> Property:
     """All calls are served by one compiled version, and so would one be that no one makes (see `with_gradient`).
 
     but: cases that may have a version of their own, such as those with a size of 1. They come last.

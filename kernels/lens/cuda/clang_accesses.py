@@ -1,4 +1,4 @@
-"""clang's intermediate code, changed so that its accesses stay those of the text, as g++ leaves them.
+"""clang's intermediate code, changed so that its accesses stay those of the source, as g++ leaves them.
 
 clang takes a copy of a structure apart where only its members are used: a float4 that is read becomes four loads, where a
 GPU has one. So a copy, for which clang's front end writes a call of memcpy, becomes a call of ours that no optimisation
@@ -71,6 +71,6 @@ def _copies_called(function: str) -> str:
 
 
 def _is_in_braces(name: str, function: str) -> bool:
-    """Whether a value without a name in the text is built member by member."""
+    """Whether a value without a name in the source is built member by member."""
     unnamed = name.startswith(("%ref.tmp", "%agg.tmp"))
     return unnamed and bool(re.search(rf" = getelementptr [^\n]*{re.escape(name)}, i32 0, i32 ", function))

@@ -12,7 +12,7 @@ import re
 _FUNCTION = re.compile(r"^define (?:[^\n]* !dbg !(?P<scope>\d+) )?[^\n]*\{\n.*?^}$", re.MULTILINE | re.DOTALL)
 _LOAD = re.compile(r"^  %(\d+) = load .*!dbg !(\d+)", re.MULTILINE)
 _WITHOUT_A_NAME = re.compile(r"^(?:%\d+ = type|\d+:)", re.MULTILINE)  # types and blocks, which are numbered too
-# The text's own, also those that it includes: other headers have a folder.
+# The source's own, also those that it includes: other headers have a folder.
 _FILE = re.compile(r'^!(\d+) = !DIFile\(filename: "([^"/<]+)"', re.MULTILINE)
 _SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlock)\(.*?\bfile: !(\d+)", re.MULTILINE)
 _PLACE = re.compile(r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+),.* scope: !(\d+)", re.MULTILINE)
@@ -25,7 +25,7 @@ _NAME = re.compile(r"%line\.(\d+)\.(\w+)\.")  # the file's name is in hexadecima
 
 
 def name_loads_by_line(code: str) -> str:
-    """The intermediate code of a module, where loads of the text are named by their lines."""
+    """The intermediate code of a module, where loads of the source are named by their lines."""
     if _WITHOUT_A_NAME.search(code):
         return code
     files = {number: name.encode().hex() for number, name in _FILE.findall(code)}

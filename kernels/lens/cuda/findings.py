@@ -1,4 +1,4 @@
-"""What is wrong with a kernel, in the words of its text: lines, threads, and elements of its arguments."""
+"""What is wrong with a kernel, in the words of its source: lines, threads, and elements of its arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kernels.cuda.source import Line, Source, in_order
-from kernels.lens.arrays import Place, address, as_named, indexed, outside
+from kernels.lens.arrays import Array, address, indexed, outside, with_name_in
 from kernels.lens.finding import Finding
 
 
@@ -56,7 +56,7 @@ def pcs(raw: list[list[int]]) -> set[int]:
 def read(
     raw: list[list[int]],
     lines: dict[int, Line],
-    places: Sequence[Place],
+    arrays: Sequence[Array],
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
     error: str | None,
@@ -71,9 +71,9 @@ def read(
     for row in sorted(rows, key=_rank, reverse=True):
         if row.wrong == _UNINITIALISED and (row.pc_2, row.region) in racing:
             continue
-        if _by_index(row, places) and indexed & {lines.get(pc) for pc in (row.pc_1, row.pc_2) if pc}:
+        if _by_index(row, arrays) and indexed & {lines.get(pc) for pc in (row.pc_1, row.pc_2) if pc}:
             continue
-        found = _finding(row, lines, _place(row, places, source.text_of(lines.get(row.pc_2, 0))), grid, block)
+        found = _finding(row, lines, _array(row, arrays, source.text_of(lines.get(row.pc_2, 0))), grid, block)
         key = found.kind, frozenset(found.lines), found.address.split("[")[0]
         first = merged.setdefault(key, found)
         if first is not found:
@@ -82,16 +82,16 @@ def read(
     return (*sorted(merged.values(), key=lambda one: in_order(one.lines[-1])), *stopped)
 
 
-def _by_index(row: _Row, places: Sequence[Place]) -> bool:
+def _by_index(row: _Row, arrays: Sequence[Array]) -> bool:
     """Whether an index past its array may be all that is wrong: in shared memory it lands in the next array."""
-    shared = row.region >= 0 and places[row.region].space == "shared"
+    shared = row.region >= 0 and arrays[row.region].space == "shared"
     return row.wrong in (_OUTSIDE, _WILD) or (shared and row.wrong in (_RACE, _UNINITIALISED, _IN_FLIGHT))
 
 
-def _place(row: _Row, places: Sequence[Place], line: str) -> Place | None:
+def _array(row: _Row, arrays: Sequence[Array], line: str) -> Array | None:
     if row.wrong == _INDEX:
-        return indexed(places, row.length, line)
-    return as_named(places[row.region], line) if row.region >= 0 else None
+        return indexed(arrays, row.length, line)
+    return with_name_in(arrays[row.region], line) if row.region >= 0 else None
 
 
 def _rank(row: _Row) -> tuple[bool, bool, bool]:
@@ -104,14 +104,14 @@ def _triple(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def _finding(
-    row: _Row, lines: dict[int, Line], place: Place | None, grid: tuple[int, int, int], block: tuple[int, int, int]
+    row: _Row, lines: dict[int, Line], array: Array | None, grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> Finding:
     line, first_line = lines.get(row.pc_2, 0), lines.get(row.pc_1, 0)
     thread, first_thread = _triple(row.thread_2, block), _triple(row.thread_1, block)
     its_block, first_block = _triple(row.block_2, grid), _triple(row.block_1, grid)
     who = f"thread {thread} of block {its_block}"
     verb = _VERBS[row.kind_2] if row.kind_2 < len(_VERBS) else "accesses"
-    at = address(place, row.offset, row.size) if row.wrong != _INDEX else ""
+    at = address(array, row.offset, row.size) if row.wrong != _INDEX else ""
 
     def one(kind: str, cause: str, address: str = at) -> Finding:
         return Finding(kind, (line,), its_block, (thread,), address, cause, row.count)
@@ -135,9 +135,9 @@ def _finding(
             f"{who} {verb} {at}, which the asynchronous copy issued on line {first_line} by thread {first_thread} "
             "is still to write: wait for the copy, then let the threads meet at a barrier",
         )
-    if row.wrong == _INDEX and place:
-        at = f"{place.name}[{row.index}]"
-        return one("out of bounds", f"{who} uses {at}, {outside(place, row.index * place.element, place.element)}", at)
+    if row.wrong == _INDEX and array:
+        at = f"{array.name}[{row.index}]"
+        return one("out of bounds", f"{who} uses {at}, {outside(array, row.index * array.element, array.element)}", at)
     if row.wrong == _INDEX:
         of = (
             f" of an array of {row.length:,}, whose last is {row.length - 1:,}"
@@ -152,7 +152,7 @@ def _finding(
         )
     if row.wrong == _WILD:
         return one("out of bounds", f"{who} {verb} {row.size} bytes at {at}, where none of the arguments is near")
-    return one("out of bounds", f"{who} {verb} {at}, {outside(place, row.offset, row.size)}")
+    return one("out of bounds", f"{who} {verb} {at}, {outside(array, row.offset, row.size)}")
 
 
 def _unordered(row: _Row, same_line: bool) -> str:

@@ -18,7 +18,7 @@ from kernels.lens.cuda.clang_lines import restore_lines
 
 _HERE = Path(__file__).parents[1] / "cpu"
 # The sanitizers' instrumentation without the sanitizers: what it calls is ours. The code stays as it is written, access by
-# access, and its blocks stay in the order of the text, which the replay of warps relies on (cpu/replay.h).
+# access, and its blocks stay in the order of the source, which the replay of warps relies on (cpu/replay.h).
 _INSTRUMENTED = (
     "-DKERNELS_INSTRUMENTED",
     "-O1",
@@ -102,7 +102,7 @@ def lens() -> ctypes.CDLL:
 
 
 class Variable(NamedTuple):
-    """A variable of a kernel's text. Addresses are absolute, but those of shared memory are from where a thread has it."""
+    """A variable of a kernel's source. Addresses are absolute, but those of shared memory are from where a thread has it."""
 
     name: str
     space: str
@@ -167,7 +167,7 @@ def _opened(path: Path, _: bool) -> ctypes.CDLL:
 
 
 def _plain(symbol: str) -> str:
-    """The name of a variable as the text has it: the last of a mangled name."""
+    """The name of a variable as the source has it: the last of a mangled name."""
     if not symbol.startswith("_Z"):
         return symbol
     return lens().__cxa_demangle(symbol.encode(), None, None, None).decode().rpartition("::")[2]

@@ -65,12 +65,12 @@ def _zones(loaded: Instrumented, regions: Sequence[Region], shared: Buffer | Non
         before, after = shared.zone_begin - shared.begin, shared.zone_end - shared.begin
         of_thread = {at: number for at, number in numbers.items() if regions[number].space == "shared"}
         found += _between(of_thread, [one for one in loaded.symbols if one.kind == THREAD_LOCAL], before, after)
-    of_text = {at - loaded.base: number for at, number in numbers.items() if regions[number].space != "shared"}
+    of_source = {at - loaded.base: number for at, number in numbers.items() if regions[number].space != "shared"}
     objects = [one for one in loaded.symbols if one.kind == OBJECT and one.writable and one.size]
-    if first := min((one.address for one in objects if one.address in of_text), default=0):
+    if first := min((one.address for one in objects if one.address in of_source), default=0):
         objects = [one for one in objects if one.address >= first]
         last = max(one.address + one.size for one in objects)
-        own = _between(of_text, objects, first, last + -(loaded.base + last) % mmap.PAGESIZE)
+        own = _between(of_source, objects, first, last + -(loaded.base + last) % mmap.PAGESIZE)
         found += (one._replace(begin=one.begin + loaded.base, end=one.end + loaded.base) for one in own)
     return found
 
@@ -112,7 +112,7 @@ def launch_setup(
     sample: Sequence[int],
     polls: bool,
 ) -> LaunchSetup:
-    """threads: of a block. sample: the numbers of the blocks to run, ascending; all, if empty. polls: the text waits for
+    """threads: of a block. sample: the numbers of the blocks to run, ascending; all, if empty. polls: the source waits for
     memory to change."""
     shared = between_red_zones(size) if (size := _thread_local_bytes(loaded)) else None
     zones = [_Zone(number, one.zone_begin, one.zone_end) for number, one in enumerate(regions)]

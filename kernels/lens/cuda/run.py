@@ -16,7 +16,7 @@ import torch
 from kernels.cuda import Kernel, arguments, cpu, order
 from kernels.cuda.cpu import build, translate
 from kernels.cuda.source import in_order
-from kernels.lens.arrays import Place, named_arrays
+from kernels.lens.arrays import Array, named_arrays
 from kernels.lens.cuda import findings, instrumented, symbols
 from kernels.lens.cuda.buffers import surrounded
 from kernels.lens.cuda.launch_setup import SPACES, launch_setup, regions
@@ -38,7 +38,7 @@ def run(
     seed: int | None,
     sampled: int | None,
 ) -> tuple[Trace, tuple, dict[str, bytes]]:
-    """The trace, the tensors as the launch left them, and those of the text's variables that it changed."""
+    """The trace, the tensors as the launch left them, and those of the source's variables that it changed."""
     grid, block = arguments.dimensions(grid, "grid"), arguments.dimensions(block, "block")
     arguments.block_threads(block)
     loaded = instrumented.load(kernel)
@@ -70,10 +70,10 @@ def run(
     # Regions by number, as cpu/launch.cpp has them; the last is dynamic shared memory.
     named = [region.name for region in known] + [" ".join(sorted(translate.dynamic_shared_names(source)))]
     pcs = {count[0] for count in raw["counts"]} | findings.pcs(raw["findings"])
-    code = symbols.places(loaded.path, source, pcs)
-    lines = {pc: place.line for pc, place in code.items()}
-    places = named_arrays(known, args, source, named[-1], shared_mem)
-    accesses = _accesses(raw["counts"], code, named, places, grid)
+    code = symbols.source_lines(loaded.path, source, pcs)
+    lines = {pc: at.line for pc, at in code.items()}
+    arrays = named_arrays(known, args, source, named[-1], shared_mem)
+    accesses = _accesses(raw["counts"], code, named, arrays, grid)
     scale = count / raw["blocks_run"] if sample and raw["blocks_run"] else 1
     changed: dict[str, bytes] = {}
     if not sample and not error:
@@ -95,7 +95,7 @@ def run(
             simt_efficiency=raw["steps_of_lanes"] / (32 * raw["steps"]) if raw["steps"] else 1.0,
             blocks_run=len(sample) if sample else count,
             blocks=count,
-            findings=findings.read(raw["findings"], lines, places, grid, block, error, source),
+            findings=findings.read(raw["findings"], lines, arrays, grid, block, error, source),
             error=error,
             busiest={name: most for name, most in zip(named, raw["busiest"], strict=False) if most},
         ),
@@ -116,7 +116,7 @@ _PAIR = re.compile(r"_ZN(7__half2|14__nv_bfloat162)(aS|C[124])")
 
 
 def _accesses(
-    counts: list[list], code: dict[int, symbols.Place], names: Sequence[str], places: Sequence[Place], grid: tuple
+    counts: list[list], code: dict[int, symbols.SourceLine], names: Sequence[str], arrays: Sequence[Array], grid: tuple
 ) -> list[Access]:
     """The counts of instructions, added up by line and by what they touch."""
     merged: dict[tuple, list[int]] = {}  # the first number: of instructions
@@ -130,13 +130,13 @@ def _accesses(
         key = code[pc].line, _KINDS[kind], SPACES[space], width, touched
         so_far = merged.setdefault(key, [0] * len(numbers))
         merged[key] = [one + other for one, other in zip(so_far, numbers, strict=True)]
-        samples.setdefault(key, []).append([_request(places, grid, width, *one) for one in sampled])
+        samples.setdefault(key, []).append([_request(arrays, grid, width, *one) for one in sampled])
     ordered = sorted(merged.items(), key=lambda one: (in_order(one[0][0]), *one[0][1:]))
     return [Access(*key, *map(int, numbers), first_of(samples[key])) for key, numbers in ordered]
 
 
 def _request(
-    places: Sequence[Place],
+    arrays: Sequence[Array],
     grid: tuple,
     width: int,
     block: int,
@@ -148,10 +148,10 @@ def _request(
 ) -> Request:
     """A request of so many bytes a lane, but for them as cpu/samples.cpp writes it."""
     x, rest = block % grid[0], block // grid[0]
-    place = places[region]
-    origin = first + place.first
+    array = arrays[region]
+    origin = first + array.first
     at = (x, rest % grid[1], rest // grid[1])
-    return Request(at, warp, place.name, place.element or width, origin, tuple(lanes), tuple(offsets))
+    return Request(at, warp, array.name, array.element or width, origin, tuple(lanes), tuple(offsets))
 
 
 def _half_of_pair(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from kernels.cuda import Kernel, arguments
-from kernels.cuda.isolated import copy_back, in_worker
+from kernels.cuda.isolated import copy_back, run_in_worker
 from kernels.lens.cuda import instrumented, run
 from kernels.lens.result import Trace
 
@@ -44,9 +44,9 @@ def trace(
     if blocks is not None and (isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1):
         raise ValueError(f"blocks must be a number of blocks to trace, at least 1, got {blocks!r}")
     instrumented.lens_library()  # compiled once, which is not the learner's time
-    launch = (kernel, _variables(kernel), tuple(grid), tuple(block), on_cpu(args), shared_mem, seed, blocks)
+    launch = (kernel, _variables(kernel), tuple(grid), tuple(block), copied_to_cpu(args), shared_mem, seed, blocks)
     limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": "cpu"}
-    result, left, changed = in_worker(kernel.name, run.run, *launch, **limits)
+    result, left, changed = run_in_worker(kernel.name, run.run, *launch, **limits)
     copy_back(left, args)
     if changed:
         kernel._module._function(torch.device("cpu"), kernel.name).put_back(changed)
@@ -54,12 +54,12 @@ def trace(
 
 
 def _variables(kernel: Kernel) -> dict[str, bytes]:
-    """What the text's variables hold in this process, if it was compiled here."""
+    """What the source's variables hold in this process, if it was compiled here."""
     function = kernel._module._functions.get((torch.device("cpu"), kernel.name))
     return {symbol: bytes(memory) for symbol, memory in function.memory.items()} if function else {}
 
 
-def on_cpu(args: Sequence[Any]) -> tuple:
+def copied_to_cpu(args: Sequence[Any]) -> tuple:
     """The arguments with a GPU's tensors copied, those of one storage together."""
     storages: dict[int, torch.UntypedStorage] = {}
 

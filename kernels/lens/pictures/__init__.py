@@ -27,7 +27,7 @@ def figure(
 
     traces: one, of which each of the first few requests becomes a frame; or several by label, such as
         {"stride 1": …, "stride 2": …}, of which one request of each becomes a frame.
-    array, line, kind: as many as it takes to name the access: a parameter or variable, a line of the text or of a header
+    array, line, kind: as many as it takes to name the access: a parameter or variable, a line of the source or of a header
         ("vectors.cuh:45"), and "load", "store" or "atomic".
     request: the first to draw of `Access.samples`; of several traces, the only one.
 

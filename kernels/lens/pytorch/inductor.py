@@ -1,7 +1,7 @@
 """The kernels that Inductor wrote, watched as they are called.
 
 Inductor writes a Python module for each graph: the kernels, C++ or Triton, and a function that calls them. The module finds
-them by name among its globals, so there they are replaced while a graph is called. In a kernel's text, its parameters say
+them by name among its globals, so there they are replaced while a graph is called. In a kernel's source, its parameters say
 what it does with each tensor: `in_ptr0` is read, `out_ptr0` written, `in_out_ptr0` both.
 """
 

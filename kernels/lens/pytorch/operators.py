@@ -32,7 +32,7 @@ class Operators:
     """The operators of one call, in order. Shows itself as a table.
 
     compiler: "TorchScript" or "Inductor" where it chose what is asked for, which then depends on the machine; None where
-        the call's own text did, which is exact.
+        the call's own source did, which is exact.
     """
 
     calls: tuple[Operator, ...]

@@ -1,6 +1,6 @@
 """A Triton kernel that is sent to another process: by name where it can be imported there, else as text.
 
-A kernel of a notebook's cell lives in a module that no other process has. It is a few lines of text, and names: of modules,
+A kernel of a notebook's cell lives in a module that no other process has. It is a few lines of source, and names: of modules,
 constants and other such functions. Those go along.
 """
 
@@ -32,10 +32,10 @@ class _Module:
 
 @dataclass(frozen=True)
 class Portable:
-    """A kernel in a form that pickle takes. `source`: the text of its file or cell.
+    """A kernel in a form that pickle takes. `source`: the source of its file or cell.
 
-    module: from which it is imported. Where it cannot be: None, and `line` is where its own text begins, `names` what that
-    text refers to.
+    module: from which it is imported. Where it cannot be: None, and `line` is where its own source begins, `names` what that
+    source refers to.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Portable:
         lines, line = inspect.getsourcelines(fn)
         text = textwrap.dedent("".join(lines))
         used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)} & fn.__globals__.keys()
-        # The interpreter looks for the language among the globals, even if the text does not name it.
+        # The interpreter looks for the language among the globals, even if the source does not name it.
         used |= {name for name, value in fn.__globals__.items() if value is triton.language}
         names = ((name, _portable(fn.__globals__[name])) for name in sorted(used - {fn.__name__}))
         kept = tuple((name, value) for name, value in names if value is not _LEFT)
@@ -66,7 +66,7 @@ class Portable:
         """The kernel, in this process."""
         if self.module:
             return getattr(importlib.import_module(self.module), self.name)
-        # Both Triton and messages read the text by the name of its file.
+        # Both Triton and messages read the source by the name of its file.
         linecache.cache[self.filename] = (len(self.source), None, self.source.splitlines(True), self.filename)
         scope = {name: _restored(value) for name, value in self.names}
         exec(compile("\n" * (self.line - 1) + self.text, self.filename, "exec"), scope)

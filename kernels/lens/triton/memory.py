@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from kernels.lens.arrays import Place
+from kernels.lens.arrays import Array
 
 _RANGE_BITS = 44
 _BEGIN = 1 << _RANGE_BITS - 1  # of a storage in its range: a multiple of 256, as where torch's allocator puts it
@@ -32,9 +32,9 @@ def with_base(arg: Any, base: Any) -> Any:
 
 
 class Region(NamedTuple):
-    """A storage. `place`: what findings call it. `stretch`: bytes that the interpreter sees for each of its bytes."""
+    """A storage. `array`: what findings call it. `stretch`: bytes that the interpreter sees for each of its bytes."""
 
-    place: Place
+    array: Array
     real: int  # the address of its first byte, as the interpreter may use it
     stretch: int
 
@@ -59,9 +59,9 @@ class Memory:
         key = storage.data_ptr(), wide
         if key not in self._given:
             given = self._wide(storage) if wide else storage
-            place = Place(name, "global", storage.nbytes(), arg.itemsize, arg.storage_offset() * arg.itemsize)
+            array = Array(name, "global", storage.nbytes(), arg.itemsize, arg.storage_offset() * arg.itemsize)
             self._given[key] = given
-            self.regions.append(Region(place, given.data_ptr(), 2 if wide else 1))
+            self.regions.append(Region(array, given.data_ptr(), 2 if wide else 1))
             self._numbers[given.data_ptr()] = len(self.regions)
         dtype = torch.float32 if wide else arg.dtype
         offset, shape, stride = arg.storage_offset(), arg.shape, arg.stride()

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from triton.runtime import interpreter
 
-from kernels.lens.arrays import Place, address
+from kernels.lens.arrays import Array, address
 from kernels.lens.finding import Finding
 
 VERBS = {"load": "reads", "store": "writes", "atomic": "updates (an atomic)"}
 
 
 class Step(NamedTuple):
-    """What a program does in a line: of so many bytes at each place. `orders`: an atomic that is not relaxed."""
+    """What a program does in a line: of so many bytes at each address. `orders`: an atomic that is not relaxed."""
 
     kind: str
     program: tuple[int, int, int]
@@ -61,7 +61,7 @@ class Races:
         self._programs = np.full(1 << 12, -1, np.int32)  # of each access
         self._steps: list[Step | None] = [None]
 
-    def access(self, step: Step, place: Place, offsets: np.ndarray, stored: Stored | None) -> None:
+    def access(self, step: Step, array: Array, offsets: np.ndarray, stored: Stored | None) -> None:
         """See an access of an array at each of these offsets, all inside of it."""
         x, y, z = step.program
         running = x + self._grid[0] * (y + self._grid[1] * z)
@@ -69,22 +69,22 @@ class Races:
             self._running = running
             self._known[:] = 0
         number = self._number(step)
-        parts = max(step.size // place.element, 1)  # where a pointer's type is wider than the tensor's
-        elements = np.add.outer(offsets // place.element, np.arange(parts))
-        shadow = self._shadows.get(place.name)
+        parts = max(step.size // array.element, 1)  # where a pointer's type is wider than the tensor's
+        elements = np.add.outer(offsets // array.element, np.arange(parts))
+        shadow = self._shadows.get(array.name)
         if shadow is None:
-            shadow = self._shadows[place.name] = _Shadow(-(-place.size // place.element))
-        self._check(shadow.write, elements, place, number, stored)
+            shadow = self._shadows[array.name] = _Shadow(-(-array.size // array.element))
+        self._check(shadow.write, elements, array, number, stored)
         if step.kind == "load":
             mine = self._programs[shadow.read[elements]] == running
             shadow.other[elements] = np.where(mine, shadow.other[elements], shadow.read[elements])
             shadow.read[elements] = number
         else:
-            self._check(shadow.read, elements, place, number)
-            self._check(shadow.other, elements, place, number)
+            self._check(shadow.read, elements, array, number)
+            self._check(shadow.other, elements, array, number)
             shadow.write[elements] = number
         if step.orders:
-            released = self._released.setdefault(place.name, np.zeros_like(self._known))
+            released = self._released.setdefault(array.name, np.zeros_like(self._known))
             np.maximum(self._known, released, out=self._known)
             np.maximum(released, self._known, out=released)
             released[running] = number
@@ -101,7 +101,7 @@ class Races:
         self,
         shadow: np.ndarray,
         elements: np.ndarray,
-        place: Place,
+        array: Array,
         number: int,
         stored: Stored | None = None,
     ) -> None:
@@ -117,16 +117,16 @@ class Races:
             if self._steps[other].kind == self._steps[number].kind == "atomic":
                 continue
             here = elements[wrong & (before == other)]
-            self._note(place, int(other), number, int(here[0]), len(here))
+            self._note(array, int(other), number, int(here[0]), len(here))
 
-    def _note(self, place: Place, first: int, second: int, element: int, count: int) -> None:
+    def _note(self, array: Array, first: int, second: int, element: int, count: int) -> None:
         earlier, later = self._steps[first], self._steps[second]
         lines = earlier.line, later.line
-        key = place.name, *lines, earlier.kind, later.kind
+        key = array.name, *lines, earlier.kind, later.kind
         if known := self.findings.get(key):
             self.findings[key] = Finding(**vars(known) | {"count": known.count + count})
             return
-        at = address(place, element * place.element, place.element)
+        at = address(array, element * array.element, array.element)
         cause = (
             f"program {earlier.program} {VERBS[earlier.kind]} {at} on line {earlier.line} and program {later.program} "
             f"{VERBS[later.kind]} it on line {later.line}, and programs run in any order: "

@@ -39,7 +39,7 @@ def _poison(dtype: np.dtype) -> float | int:
 
 @dataclass
 class _Count:
-    """What was counted of one call in the kernel's text."""
+    """What was counted of one call in the kernel's source."""
 
     requests: int = 0
     lanes: int = 0
@@ -50,7 +50,7 @@ class _Count:
 
 
 class Recorder:
-    """Counts the accesses of a launch. `filename`: of the kernel's text, to whose lines they belong."""
+    """Counts the accesses of a launch. `filename`: of the kernel's source, to whose lines they belong."""
 
     def __init__(self, filename: str, memory: Memory, grid: tuple[int, int, int]) -> None:
         self._outsiders: dict[tuple, Finding] = {}
@@ -167,17 +167,17 @@ class Recorder:
             distinct = np.unique(offsets[active])
             sectors += len(np.unique(distinct // SECTOR_BYTES))
             fewest += -(-len(distinct) * size // SECTOR_BYTES)
-            wrong = active if region is None else active & ((offsets < 0) | (offsets + size > region.place.size))
+            wrong = active if region is None else active & ((offsets < 0) | (offsets + size > region.array.size))
             if wrong.any():
                 self._outside(kind, frame, region, offsets[wrong], size, int(active.sum()))
                 outside |= wrong
             if region:
-                names.append(region.place.name)
+                names.append(region.array.name)
                 real[here] = (seen[here] + region.real).astype(np.uint64)
                 lanes = active & ~wrong
                 stored = None if value is None else Stored(real[lanes], np.broadcast_to(value.data, real.shape)[lanes])
                 step = Step(kind, program, line, size, order is not None and order.name != "RELAXED")
-                self._races.access(step, region.place, offsets[lanes], stored)
+                self._races.access(step, region.array, offsets[lanes], stored)
         count = self._counts.setdefault((line, kind, size, tuple(names)), _Count())
         lanes = int(asked.sum())
         count.requests += 1
@@ -191,7 +191,7 @@ class Recorder:
         return interpreter.TensorHandle(real, handle.dtype), inside, outside
 
     def _frame(self) -> FrameType | None:
-        """Where the kernel's text is: the innermost frame of its file."""
+        """Where the kernel's source is: the innermost frame of its file."""
         frame = sys._getframe(2)
         while frame and frame.f_code.co_filename != self._filename:
             frame = frame.f_back
@@ -208,10 +208,10 @@ class Recorder:
             self._outsiders[key] = replace(known, count=known.count + len(offsets))
             return
         program = interpreter.interpreter_builder.grid_idx
-        place = region.place if region else None
+        array = region.array if region else None
         first = int(offsets[0])
-        at = address(place, first, size)
-        where = outside(place, first, size) if place else "where none of the arguments is near"
+        at = address(array, first, size)
+        where = outside(array, first, size) if array else "where none of the arguments is near"
         who = f"program {program} {VERBS[kind]} {at}, {where}"
         if active > 1:
             who += f", with {len(offsets):,} of its {active:,} lanes outside"

@@ -113,7 +113,7 @@ def _plain_constants(kernel: Kernel) -> Iterator[None]:
 
 
 def _described(error: InterpreterError, filename: str) -> str:
-    """What went wrong in a kernel, and at which line of its text."""
+    """What went wrong in a kernel, and at which line of its source."""
     cause: BaseException = error
     line = 0
     while True:

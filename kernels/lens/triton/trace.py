@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
-from kernels.cuda.isolated import copy_back, in_worker
-from kernels.lens.cuda.trace import on_cpu
+from kernels.cuda.isolated import copy_back, run_in_worker
+from kernels.lens.cuda.trace import copied_to_cpu
 from kernels.lens.result import Trace
 from kernels.lens.triton import run
 from kernels.lens.triton.kernel import Kernel, Portable
@@ -50,9 +50,9 @@ def trace_triton(
     grid = run.grid_of(grid, bound)
     named = options | bound
     bases = [base_of(arg) for arg in named.values()]
-    here = {name: with_base(arg, base) for (name, arg), base in zip(named.items(), on_cpu(bases), strict=True)}
+    here = {name: with_base(arg, base) for (name, arg), base in zip(named.items(), copied_to_cpu(bases), strict=True)}
     limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": "cpu"}
-    found, left = in_worker(kernel.fn.__name__, run.run, Portable.of(kernel), grid, here, **limits)
+    found, left = run_in_worker(kernel.fn.__name__, run.run, Portable.of(kernel), grid, here, **limits)
     if not found.error:
         copy_back([base_of(arg) for arg in left], bases)
     return found

@@ -1,4 +1,4 @@
-// Indices past arrays of the kernel's text, that no array comes after or before: what lies there is no one's.
+// Indices past arrays of the kernel's source, that no array comes after or before: what lies there is no one's.
 
 // launch: (2,), (32,), (zeros(32),)
 extern "C" __global__ void far_past_the_only_array(float* y) {

@@ -151,7 +151,7 @@ def _codes(cubins: list[dict]) -> dict[str, dict]:
 
 
 def judge(path: Path) -> None:
-    """Adds to each launch why its machine code does not do what its text says."""
+    """Adds to each launch why its machine code does not do what its source says."""
     from .judged import judged
 
     data = json.loads(path.read_text())

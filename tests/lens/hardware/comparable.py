@@ -1,18 +1,18 @@
 """Does the machine code keep the source's accesses? Decided line by line from the disassembly.
 
-The counters of a lens are of the text: what each line reads and writes. A compiler may do otherwise: it reads neighbours at
+The counters of a lens are of the source: what each line reads and writes. A compiler may do otherwise: it reads neighbours at
 once, keeps in a register what it has read before, takes a read out of a loop. Then hardware counts something else, and the
 launch cannot be compared. What it may do without a difference: copy a loop's body, as long as the lanes of a warp run every
 copy together.
 
 For each line, space, kind and width the instructions of the machine code are compared with the accesses that the lens saw:
 
-- As many, each in as many loops as in the text: kept.
+- As many, each in as many loops as in the source: kept.
 - In fewer loops, because a loop of constant length was unrolled whole: kept if there is one for each of its rounds.
 - More: copies of a body. Kept if all lanes of a warp were active in every access of the line: then its lanes ran the loop
   equally often, and each copy ran with all of them. In each depth of loops there must be a multiple of the accesses: a read
   that was taken out of its loop has no copies.
-- Executed under a condition that the text tests only later: moved to where its value is used.
+- Executed under a condition that the source tests only later: moved to where its value is used.
 - Anything else is a reason not to compare.
 """
 
@@ -32,7 +32,7 @@ _VERBS = {"load": "reads", "store": "writes", "atomic": "updates"}
 
 
 def differences(code: MachineCode, seen: Iterable[Access], loops: list[Loop]) -> list[str]:
-    """Why the machine code's accesses are not those of the text; empty where they are. seen: the accesses of the lens."""
+    """Why the machine code's accesses are not those of the source; empty where they are. seen: the accesses of the lens."""
     left_loops = {_innermost(lines, loops) for lines in code.loops}
     groups: dict[tuple[int, str, str], list[Access]] = {}
     for access in seen:
@@ -114,7 +114,7 @@ def _kept(sites: int, rounds: set[int | None]) -> set[int]:
 
 
 def _innermost(lines: tuple[int, ...], loops: list[Loop]) -> Loop | None:
-    """The loop of the text that a branch back to its beginning belongs to."""
+    """The loop of the source that a branch back to its beginning belongs to."""
     for line in lines:
         around = [loop for loop in loops if line in loop]
         if around:
@@ -128,7 +128,7 @@ def _depth(lines: tuple[int, ...], loops: list[Loop], left: set[Loop | None]) ->
 
 
 def _rounds(lines: tuple[int, ...], loops: list[Loop], left: set[Loop | None]) -> int | None:
-    """How often the loops around it run that are not left; None if the text does not say."""
+    """How often the loops around it run that are not left; None if the source does not say."""
     gone = [loop.trips for line in lines for loop in loops if line in loop and loop not in left]
     return None if None in gone else prod(gone)
 

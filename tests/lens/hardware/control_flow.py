@@ -18,7 +18,7 @@ _ENDS = ("EXIT", "RET", *_JUMPS)
 
 @dataclass
 class Instruction:
-    """lines: of the text, from the innermost function that was inlined to the kernel. target: the number of the instruction
+    """lines: of the source, from the innermost function that was inlined to the kernel. target: the number of the instruction
     that it may jump to. maybe: whether the next instruction may follow where it jumps or ends."""
 
     opcode: str

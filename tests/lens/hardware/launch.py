@@ -82,7 +82,7 @@ class Launch:
 
     @property
     def digest(self) -> str:
-        """Of the kernel's text: counters and line numbers hold for one text."""
+        """Of the kernel's source: counters and line numbers hold for one text."""
         return hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
 
     def arguments(self, device: str) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""The memory instructions of a kernel's machine code: which line of the text each is from, and in how many loops."""
+"""The memory instructions of a kernel's machine code: which line of the source each is from, and in how many loops."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPACES = {
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
-Lines = tuple[int, ...]  # of the text, from the innermost function that was inlined to the kernel
+Lines = tuple[int, ...]  # of the source, from the innermost function that was inlined to the kernel
 
 
 @dataclass(frozen=True)

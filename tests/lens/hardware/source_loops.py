@@ -1,4 +1,4 @@
-"""The loops of a CUDA C text: their lines, and how often they run where the text alone says it."""
+"""The loops of a CUDA C text: their lines, and how often they run where the source alone says it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Loop:
 
 
 def source_loops(text: str, kernel: str) -> list[Loop]:
-    """The loops of a text, outer before inner. kernel: as it is launched: "tiled<16>" gives its template's parameters."""
+    """The loops of a source, outer before inner. kernel: as it is launched: "tiled<16>" gives its template's parameters."""
     code = _ASIDE.sub(lambda aside: re.sub(r"[^\n]", " ", aside.group()), text)
     constants = _template_arguments(code, kernel)
     for found in _CONSTANT.finditer(code):

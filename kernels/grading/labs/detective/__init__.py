@@ -64,7 +64,7 @@ def _exercise(
     *of_its_own: Property,
 ) -> Exercise:
     come = "All threads of the block have to come to a barrier, and to a shuffle all lanes that its mask names."
-    every = properties.stays_inside(), termination.meets(hint=come), termination.finishes()
+    every = properties.stays_inside(), termination.reaches_barriers(hint=come), termination.finishes()
     return Exercise(name=name, language="cuda", call=call, cases=cases, drawn=drawn, properties=(*every, *of_its_own))
 
 

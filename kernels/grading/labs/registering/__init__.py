@@ -179,7 +179,7 @@ EXERCISES = (
             ),
             properties.opcheck(),
             properties.one_graph(),
-            properties.once(),
+            properties.compiled_once(),
         ),
     ),
     Exercise(

@@ -77,9 +77,9 @@ def one_graph() -> Property:
     return _tried("break", replace(torch_compile.no_break(), stage="costs"))
 
 
-def once() -> Property:
+def compiled_once() -> Property:
     hint = "A fake implementation that needs a size as a number ties it down, the backward's as well."
-    return _tried("compilations", torch_compile.once("compiled once for all sizes", hint))
+    return _tried("compilations", torch_compile.compiled_once("compiled once for all sizes", hint))
 
 
 def _tried(fact: str, property: Property) -> Property:

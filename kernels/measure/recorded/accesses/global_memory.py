@@ -50,7 +50,7 @@ def guarded(threads: int) -> Case:
     return Case(make, lambda x, y, _: torch.equal(y, x), 1 << 26, 1 << 10, lambda n: 8 * n)
 
 
-def in_blocks(blocks: int) -> Case:
+def block_count(blocks: int) -> Case:
     """Elements shared out among any number of blocks of 256 threads."""
 
     def make(n, random):
@@ -116,7 +116,7 @@ def transpose(name: str) -> Case:
 
 GROUPS = {
     "block sizes": {threads: guarded(threads) for threads in BLOCK_SIZES},
-    "grid sizes": {blocks: in_blocks(blocks) for blocks in GRID_SIZES},
+    "grid sizes": {blocks: block_count(blocks) for blocks in GRID_SIZES},
     "strides": {stride: strided(stride) for stride in STRIDES},
     "offsets": {by: offset(by) for by in OFFSETS},
     "stretches": {items: stretches(items) for items in ITEMS},

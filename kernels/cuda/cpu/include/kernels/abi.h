@@ -14,7 +14,7 @@ constexpr uint32_t max_threads = 1024;
 // Dynamic shared memory of a block, whatever a launch asks for, and on each side of it memory that no one may use.
 constexpr size_t dynamic_shared_bytes = 256 << 10, dynamic_shared_guard = 16 << 20;
 
-// A call in the learner's text, and the name it is known by.
+// A call in the learner's source, and the name it is known by.
 struct Site {
     const char* file;
     int line;

@@ -1,4 +1,4 @@
-// The text is compiled as a GPU's compiler would see it: sm_90, by NVRTC. NVIDIA's headers are not (kernels/host_begin.h).
+// The source is compiled as a GPU's compiler would see it: sm_90, by NVRTC. NVIDIA's headers are not (kernels/host_begin.h).
 #pragma once
 
 #define __CUDACC__
