@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-REFERENCE_MULTIPROCESSORS = 132  # of an H100 or H200
+from kernels.hardware import REFERENCE_MULTIPROCESSORS
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,16 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from kernels.cuda.parameters import Parameter, refuse_other_kind
+from kernels.hardware import LAUNCH_BLOCK, LAUNCH_GRID, REFERENCE
 
-MAX_THREADS = 1024
-MAX_BLOCK = (1024, 1024, 64)
-MAX_GRID = (2**31 - 1, 65535, 65535)
-SHARED_BYTES = 48 << 10  # of a block, static and dynamic together, unless raised
-MAX_SHARED_BYTES = 227 << 10  # of a block on sm_90
+SHARED_BYTES = REFERENCE.static_shared_bytes_per_block  # of a block, static and dynamic together, unless raised
+MAX_SHARED_BYTES = REFERENCE.shared_bytes_per_block
+MAX_THREADS = REFERENCE.threads_per_block
 
 
 def dimensions(value: Sequence[int], what: str) -> tuple[int, int, int]:
     """`value`, the `grid` or `block` of a launch, as three integers within CUDA's limits."""
-    limits = MAX_GRID if what == "grid" else MAX_BLOCK
+    limits = LAUNCH_GRID if what == "grid" else LAUNCH_BLOCK
     if not isinstance(value, (tuple, list)) or not 1 <= len(value) <= 3:
         raise TypeError(f"{what} must be a tuple of one to three integers, got {value!r}")
     x, y, z = sizes = (*value, 1, 1)[:3]

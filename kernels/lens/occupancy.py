@@ -8,21 +8,15 @@ from dataclasses import dataclass
 
 from kernels.cuda import Kernel
 from kernels.figures import Picture
+from kernels.hardware import REFERENCE, WARP
 from kernels.lens.cuda.resources import compiled
 from kernels.lens.pictures.occupancy import curves
 
-# Of sm_90: NVIDIA's programming guide, "Technical specifications per compute capability", and cuda_occupancy.h.
-WARP = 32
-MOST_THREADS = 1024  # of a block
-MOST_WARPS = 64
-MOST_BLOCKS = 32
-REGISTERS = 65_536
-MOST_REGISTERS = 255  # of a thread
-SHARED_BYTES = 233_472
-RESERVED_BYTES = 1024  # of shared memory, in every block
-MOST_SHARED_BYTES = SHARED_BYTES - RESERVED_BYTES  # of a block
-_PARTITIONS = 4  # of a multiprocessor; each has its registers
-_REGISTER_UNIT, _SHARED_UNIT = 256, 128  # what a warp and a block get are multiples of them
+_MOST = {
+    "threads": REFERENCE.threads_per_block,
+    "registers": REFERENCE.registers_per_thread,
+    "shared_bytes": REFERENCE.shared_bytes_per_block,
+}
 
 
 @dataclass(frozen=True)
@@ -38,10 +32,10 @@ class Occupancy:
     shared_bytes: int = 0
 
     def __post_init__(self) -> None:
-        most = {"threads": (1, MOST_THREADS), "registers": (1, MOST_REGISTERS), "shared_bytes": (0, MOST_SHARED_BYTES)}
-        for name, (least, limit) in most.items():
-            if not least <= getattr(self, name) <= limit:
-                raise ValueError(f"{name}: got {getattr(self, name):,}, expected {least} to {limit:,} on sm_90")
+        for name, most in _MOST.items():
+            least = 0 if name == "shared_bytes" else 1
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name}: got {getattr(self, name):,}, expected {least} to {most:,} on {REFERENCE}")
 
     @property
     def warps_of_block(self) -> int:
@@ -50,15 +44,16 @@ class Occupancy:
     @property
     def limits(self) -> dict[str, int]:
         """The most blocks that each resource leaves room for."""
-        of_warp = _up(self.registers * WARP, _REGISTER_UNIT)
+        gpu, partitions = REFERENCE, REFERENCE.partitions_per_multiprocessor
+        of_warp = _up(self.registers * WARP, gpu.register_unit)
         # A block's warps are spread over the partitions, and one that does not fit there cannot be launched.
-        fits = of_warp * _up(self.warps_of_block, _PARTITIONS) <= REGISTERS
-        by_registers = REGISTERS // _PARTITIONS // of_warp * _PARTITIONS // self.warps_of_block if fits else 0
+        fits = of_warp * _up(self.warps_of_block, partitions) <= gpu.registers_per_multiprocessor
+        warps = gpu.registers_per_multiprocessor // partitions // of_warp * partitions
         return {
-            "warps": MOST_WARPS // self.warps_of_block,
-            "blocks": MOST_BLOCKS,
-            "registers": by_registers,
-            "shared memory": SHARED_BYTES // _up(self.shared_bytes + RESERVED_BYTES, _SHARED_UNIT),
+            "warps": gpu.warps_per_multiprocessor // self.warps_of_block,
+            "blocks": gpu.blocks_per_multiprocessor,
+            "registers": warps // self.warps_of_block if fits else 0,
+            "shared memory": gpu.blocks_by_shared_memory(self.shared_bytes),
         }
 
     @property
@@ -78,13 +73,12 @@ class Occupancy:
 
     def figure(self) -> Picture:
         """Resident warps against each of the three resources, with this kernel's own point."""
-        most = {"threads": MOST_THREADS, "registers": MOST_REGISTERS, "shared_bytes": MOST_SHARED_BYTES}
-        return curves(self, most, MOST_WARPS)
+        return curves(self, _MOST, REFERENCE.warps_per_multiprocessor)
 
     def __str__(self) -> str:
-        blocks = f"{self.blocks} block" + "s" * (self.blocks != 1)
+        blocks, most = f"{self.blocks} block" + "s" * (self.blocks != 1), REFERENCE.warps_per_multiprocessor
         return (
-            f"{self.warps} of {MOST_WARPS} warps: {blocks} of {self.threads} threads with {self.registers} registers each, "
+            f"{self.warps} of {most} warps: {blocks} of {self.threads} threads with {self.registers} registers each, "
             f"and {self.shared_bytes:,} bytes of shared memory a block; limited by {' and '.join(self.limited_by)}"
         )
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernels.cuda.source import Line, in_order
+from kernels.hardware import WARP
 
 if TYPE_CHECKING:
     from kernels.lens.result import Access, Trace
@@ -70,7 +71,7 @@ def _words(access: Access) -> tuple[str, str, str, str]:
         lanes = f" of {(access.lanes + access.masked) / access.requests:,.4g} lanes"
         lanes += f", {access.masked:,} masked" * bool(access.masked)
     else:
-        lanes = "" if access.lanes == 32 * access.requests else f" of {access.lanes_per_request:.3g} lanes"
+        lanes = "" if access.lanes == WARP * access.requests else f" of {access.lanes_per_request:.3g} lanes"
     requests = f"{access.requests:,}{lanes}"
     if unit is None:
         return what, requests, "", ""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SECTOR_BYTES = 32  # what global memory moves at least
-
 
 @dataclass(frozen=True)
 class Request:

@@ -10,10 +10,11 @@ from rich.console import Group
 
 from kernels.cuda.source import Line
 from kernels.figures import Picture
+from kernels.hardware import SECTOR_BYTES
 from kernels.lens.finding import Finding
 from kernels.lens.pictures import figure
 from kernels.lens.rendering import as_html, as_rich
-from kernels.lens.request import SECTOR_BYTES, Request
+from kernels.lens.request import Request
 
 TOTALS = (
     "global_load_requests",

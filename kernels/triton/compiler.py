@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-TARGET = 90  # compute capability 9.0, the reference target
-MOST_WARPS = 32  # of a block
+from kernels.hardware import REFERENCE, WARP, Target
 
 
-def compiled(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: int = TARGET) -> Any:
-    """What `kernel[grid](*args, **options)` would run on a GPU of that compute capability: Triton's own record, with the
+def compiled(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: Target = REFERENCE) -> Any:
+    """What `kernel[grid](*args, **options)` would run on a GPU of that target: Triton's own record, with the
     texts of all stages in `asm`.
 
     Raises what Triton's compiler does.
@@ -25,7 +24,7 @@ def compiled(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], targe
     return triton.compile(ASTSource(kernel, signature, constants, attributes), target=_gpu(target), options=chosen)
 
 
-def lowered(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: int = TARGET) -> Any:
+def lowered(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: Target = REFERENCE) -> Any:
     """As `compiled`, as far as Triton's own stages go: its representation for GPUs, which is not yet a program.
 
     Raises what Triton's compiler does; ValueError: more warps than a block can have.
@@ -37,8 +36,9 @@ def lowered(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target
     gpu = _gpu(target)
     backend, context, stages = make_backend(gpu), ir.context(), {}
     source, parsed = ASTSource(kernel, signature, constants, attributes), backend.parse_options(chosen)
-    if parsed.num_warps > MOST_WARPS:
-        raise ValueError(f"num_warps is {parsed.num_warps}, and a block of a GPU has {MOST_WARPS} warps at most")
+    if parsed.num_warps > target.warps_per_block:
+        most = target.warps_per_block
+        raise ValueError(f"num_warps is {parsed.num_warps}, and a block of a GPU has {most} warps at most")
     ir.load_dialects(context)
     backend.load_dialects(context)
     backend.add_stages(stages, parsed, source.language)
@@ -50,7 +50,7 @@ def lowered(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target
 
 
 def specialised(
-    kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: int = TARGET
+    kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: Target = REFERENCE
 ) -> tuple[dict[str, str], dict[tuple, Any], dict[tuple, list], dict[str, Any]]:
     """What Triton's launcher derives from a launch: the types by parameter, the constants and what is known of other
     arguments (divisible by 16) by place, and the compiler's options."""
@@ -65,7 +65,7 @@ def specialised(
     return signature, constants, {place: attributes for place, attributes in known.items() if attributes}, vars(chosen)
 
 
-def _gpu(target: int) -> Any:
+def _gpu(target: Target) -> Any:
     from triton.backends.compiler import GPUTarget
 
-    return GPUTarget("cuda", target, 32)
+    return GPUTarget("cuda", target.capability, WARP)

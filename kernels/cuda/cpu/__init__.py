@@ -19,13 +19,12 @@ from pathlib import Path
 
 import torch
 
-from kernels.cuda import arguments
 from kernels.cuda.cpu import build, elf
 from kernels.cuda.cpu.variables import declared_variables, static_shared_bytes
 from kernels.cuda.errors import CompileError
 from kernels.cuda.order import current_seed
 from kernels.cuda.source import Source
-from kernels.machine import REFERENCE_MULTIPROCESSORS
+from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS, WARP
 
 _PROCESSORS = os.cpu_count() or 1
 
@@ -49,7 +48,7 @@ _SETTINGS = struct.Struct("@11IQd")
 class Function:
     """A kernel compiled for the CPU."""
 
-    max_shared_bytes = arguments.MAX_SHARED_BYTES
+    max_shared_bytes = REFERENCE.shared_bytes_per_block
 
     def __init__(
         self,
@@ -206,10 +205,10 @@ def _write_printed() -> None:
 
 @functools.lru_cache
 def _resident_blocks(threads: int, shared_bytes: int) -> int:
-    """How many blocks an H200 holds at once, as far as threads and shared memory go: on each of its multiprocessors
-    32 blocks, 64 warps and 228 KiB, of which a block takes 1 KiB beside its own (CUDA C++ Programming Guide, "Compute
-    Capabilities")."""
-    return REFERENCE_MULTIPROCESSORS * min(32, 64 // -(-threads // 32), (228 << 10) // (shared_bytes + 1024))
+    """How many blocks an H200 holds at once, as far as threads and shared memory go."""
+    by_warps = REFERENCE.warps_per_multiprocessor // -(-threads // WARP)
+    by_shared_memory = REFERENCE.blocks_by_shared_memory(shared_bytes)
+    return REFERENCE_MULTIPROCESSORS * min(REFERENCE.blocks_per_multiprocessor, by_warps, by_shared_memory)
 
 
 @functools.lru_cache

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kernels.cuda import arguments
 from kernels.cuda.cpu import elf, translate
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
+from kernels.hardware import REFERENCE
 
 # Objects of a library that are the headers' and the compiler's.
 _NOT_VARIABLES = (
@@ -38,10 +38,11 @@ def static_shared_bytes(
 ) -> int:
     """Bytes of static shared memory of a kernel: its own variables and those of the source that belong to no kernel."""
     total = sum(one.size for one in shared_variables(source, without_others(symbols, kernel, kernels)))
-    if total > arguments.SHARED_BYTES:
+    if total > REFERENCE.static_shared_bytes_per_block:
         raise CompileError(
             f"{source.filename}: {name} has {total:,} bytes of static shared memory, more than the "
-            f"{arguments.SHARED_BYTES:,} that a block may have: use dynamic shared memory (extern __shared__) for more"
+            f"{REFERENCE.static_shared_bytes_per_block:,} that a block may have: use dynamic shared memory (extern __shared__) "
+            "for more"
         )
     return total
 

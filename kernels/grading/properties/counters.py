@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from kernels.grading.exercise import Property, Trial
+from kernels.hardware import SECTOR_BYTES
 from kernels.lens import Access
-from kernels.lens.request import SECTOR_BYTES
 
 # Times the fewest sectors, where rows begin anywhere: a warp's 32 floats in a row then touch five sectors in place of four,
 # and the end of a row is a request of few lanes. To load or store everything twice is more.

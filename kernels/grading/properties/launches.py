@@ -11,7 +11,7 @@ from dataclasses import replace
 from kernels.grading import properties
 from kernels.grading.exercise import Property, Trial
 from kernels.grading.properties.counters import counted
-from kernels.lens.request import SECTOR_BYTES
+from kernels.hardware import SECTOR_BYTES
 
 
 def written(*cases: str, name: str, hint: str = "") -> Property:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from kernels.grading.exercise import Property, Trial
 from kernels.grading.properties.counters import counted
+from kernels.hardware import WARP
 
 # Times the share. A thread may take four elements where the launch has one for each; or a block, two tiles that change places.
 _SLACK = 4
@@ -27,7 +28,7 @@ def balanced(
         for trace in trial.traces:
             requests = sum(one.requests for one in trace.accesses if array in one.names)
             in_triton = trace.constants is not None
-            warps = 1 if in_triton else -(-math.prod(trace.block) // 32)
+            warps = 1 if in_triton else -(-math.prod(trace.block) // WARP)
             share = -(-requests // max(trace.blocks * warps, least))
             slack = _SLACK_OF_PROGRAMS if in_triton else _SLACK
             busiest = trace.busiest[array] if requests else 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kernels.cuda.source import Line, Source, in_order
+from kernels.hardware import WARP
 from kernels.lens.arrays import Array, address, indexed, outside, with_name_in
 from kernels.lens.finding import Finding
 
@@ -96,7 +97,7 @@ def _array(row: _Row, arrays: Sequence[Array], line: str) -> Array | None:
 
 def _rank(row: _Row) -> tuple[bool, bool, bool]:
     """Of several sides of one race: that of two blocks, or two warps, says most, and a write before a read."""
-    return row.block_1 != row.block_2, row.thread_1 // 32 != row.thread_2 // 32, _VERBS[row.kind_1] != "reads"
+    return row.block_1 != row.block_2, row.thread_1 // WARP != row.thread_2 // WARP, _VERBS[row.kind_1] != "reads"
 
 
 def _triple(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -159,7 +160,7 @@ def _unordered(row: _Row, same_line: bool) -> str:
     """Why nothing orders the two accesses of a race, and what would order or spare them."""
     if row.block_1 != row.block_2:
         why, between = "and blocks run in any order", "launch twice"
-    elif row.thread_1 // 32 == row.thread_2 // 32:
+    elif row.thread_1 // WARP == row.thread_2 // WARP:
         why, between = "and the lanes of a warp do not wait for each other", "put __syncwarp() between"
     else:
         why, between = "with no barrier between them", "put __syncthreads() between"

@@ -1,4 +1,4 @@
-"""What NVRTC makes of a kernel for the reference target, with no GPU: registers and shared memory."""
+"""What NVRTC makes of a kernel, with no GPU: registers and shared memory."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 from kernels.cuda import CompileError, Kernel
 from kernels.cuda.cpu.headers import cuda_headers
 from kernels.cuda.source import NVRTC_HEADERS, Source
+from kernels.hardware import REFERENCE, Target
 
 
-def compiled(kernel: Kernel, target: int = 90) -> dict[str, int]:
-    """`registers` of a thread, `spilled_bytes`, and static `shared_bytes` of a block, as ptxas reports them for sm_90.
+def compiled(kernel: Kernel, target: Target = REFERENCE) -> dict[str, int]:
+    """`registers` of a thread, `spilled_bytes`, and static `shared_bytes` of a block, as ptxas reports them for a target.
 
     CompileError; ImportError where cuda-bindings or NVRTC is not installed.
     """
     return kernel._module.first_that_compiles(kernel.name, lambda source: _compiled(source, kernel.name, target))
 
 
-def _compiled(source: Source, name: str, target: int) -> dict[str, int]:
+def _compiled(source: Source, name: str, target: Target) -> dict[str, int]:
     from cuda.bindings import nvrtc
 
     def call(function: str, *args: Any) -> Any:
@@ -30,7 +31,7 @@ def _compiled(source: Source, name: str, target: int) -> dict[str, int]:
     folders = (NVRTC_HEADERS, *cuda_headers())
     # Beside a driver NVRTC keeps what it compiled, and gives it back without the report.
     options = [
-        f"--gpu-architecture=sm_{target}",
+        f"--gpu-architecture={target}",
         "--ptxas-options=-v",
         "--no-cache",
         *(f"-I{folder}" for folder in folders),

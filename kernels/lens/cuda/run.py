@@ -16,6 +16,7 @@ import torch
 from kernels.cuda import Kernel, arguments, cpu, order
 from kernels.cuda.cpu import build, translate
 from kernels.cuda.source import in_order
+from kernels.hardware import WARP
 from kernels.lens.arrays import Array, named_arrays
 from kernels.lens.cuda import findings, instrumented, symbols
 from kernels.lens.cuda.buffers import surrounded
@@ -92,7 +93,7 @@ def run(
             headers={name: text for name, text in source.texts.items() if name != source.filename},
             accesses=tuple(_scaled(access, scale) for access in accesses),
             barriers=round(raw["barriers"] * scale),
-            simt_efficiency=raw["steps_of_lanes"] / (32 * raw["steps"]) if raw["steps"] else 1.0,
+            simt_efficiency=raw["steps_of_lanes"] / (WARP * raw["steps"]) if raw["steps"] else 1.0,
             blocks_run=len(sample) if sample else count,
             blocks=count,
             findings=findings.read(raw["findings"], lines, arrays, grid, block, error, source),

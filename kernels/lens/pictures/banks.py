@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from kernels.hardware import BANK_BYTES, BANKS, WARP
 from kernels.lens.pictures.cells import Cell, Frame, Row, draw, spans
 from kernels.lens.request import Request
-
-BANKS, WORD_BYTES, WARP = 32, 4, 32
 
 
 def banks(requests: Mapping[str, Request], width: int):
@@ -36,12 +35,12 @@ def banks(requests: Mapping[str, Request], width: int):
 
 def _passes(request: Request, width: int) -> Iterator[dict[int, Cell]]:
     """Of each pass the cells by bank."""
-    together = WARP if width <= WORD_BYTES else WARP * WORD_BYTES // width
+    together = WARP if width <= BANK_BYTES else WARP * BANK_BYTES // width
     of_lane = zip(request.lanes, request.offsets, strict=True)
     for _, group in groupby(of_lane, key=lambda one: one[0] // together):
         words: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))  # bank → word → lanes
         for lane, offset in group:
-            for word in range(offset // WORD_BYTES, (offset + width - 1) // WORD_BYTES + 1):
+            for word in range(offset // BANK_BYTES, (offset + width - 1) // BANK_BYTES + 1):
                 words[word % BANKS][word].append(lane)
         queues = {bank: list(words[bank].items()) for bank in sorted(words)}
         for turn in range(max(map(len, queues.values()))):
@@ -49,5 +48,5 @@ def _passes(request: Request, width: int) -> Iterator[dict[int, Cell]]:
 
 
 def _cell(request: Request, bank: int, word: int, lanes: list[int]) -> Cell:
-    element = f"{request.array}[{request.index(word * WORD_BYTES)}]"
+    element = f"{request.array}[{request.index(word * BANK_BYTES)}]"
     return Cell(tuple(lanes), f"bank {bank}, {element}: {'lanes' if lanes[1:] else 'lane'} {spans(lanes)}")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernels.figures import LEVEL_COLORS, Picture
+from kernels.hardware import WARP
 
 if TYPE_CHECKING:
     from kernels.lens.occupancy import Occupancy
@@ -20,7 +21,7 @@ def curves(own: Occupancy, most: Mapping[str, int], most_warps: int) -> Picture:
     from plotly.subplots import make_subplots
 
     swept = {
-        "threads": ("threads of a block", range(32, most["threads"] + 1, 32)),
+        "threads": ("threads of a block", range(WARP, most["threads"] + 1, WARP)),
         "registers": ("registers of a thread", range(1, most["registers"] + 1)),
         "shared_bytes": ("KiB of shared memory a block", range(0, most["shared_bytes"] + 1, 512)),
     }

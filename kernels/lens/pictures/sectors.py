@@ -6,8 +6,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from kernels.hardware import SECTOR_BYTES
 from kernels.lens.pictures.cells import Cell, Frame, Row, draw, spans
-from kernels.lens.request import SECTOR_BYTES, Request
+from kernels.lens.request import Request
 
 
 def sectors(requests: Mapping[str, Request], width: int, atomic: bool):

@@ -19,9 +19,9 @@ import numpy as np
 import triton
 from triton.runtime import interpreter
 
+from kernels.hardware import SECTOR_BYTES
 from kernels.lens.arrays import address, outside
 from kernels.lens.finding import Finding
-from kernels.lens.request import SECTOR_BYTES
 from kernels.lens.result import Access
 from kernels.lens.triton.memory import Memory, Region
 from kernels.lens.triton.races import VERBS, Races, Step, Stored

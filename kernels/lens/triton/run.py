@@ -14,6 +14,7 @@ from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 
 from kernels.cuda import arguments
+from kernels.hardware import WARP
 from kernels.lens.result import Trace
 from kernels.lens.triton.kernel import Kernel, Portable
 from kernels.lens.triton.memory import Memory
@@ -55,7 +56,7 @@ def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[
     return Trace(
         kernel=about.name,
         grid=grid,
-        block=(32 * options.get("num_warps", _WARPS), 1, 1),
+        block=(WARP * options.get("num_warps", _WARPS), 1, 1),
         shared_mem=None,
         source=about.source,
         filename=about.short_filename,

@@ -2,7 +2,7 @@
 
 import torch
 
-from kernels.machine import REFERENCE_MULTIPROCESSORS
+from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS
 from kernels.measure.recorded.accesses.case import Case, Launch, floats, kernel, one_each, unwritten
 
 STRIDES = (1, 2, 4, 8, 16, 32)
@@ -11,7 +11,7 @@ ITEMS = (1, 2, 4, 8, 16, 32, 64)
 BLOCK_SIZES = (1, 8, 32, 64, 128, 256, 512, 1024)
 GRID_SIZES = (1, *(REFERENCE_MULTIPROCESSORS * blocks for blocks in (1, 4, 8, 32)))
 # Bytes of shared memory a block, so that the 228 KiB of a multiprocessor hold 1, 2, 4 or 8 blocks of 8 warps.
-ROOM_FOR = {8: 120 << 10, 16: 80 << 10, 32: 48 << 10, 64: 0}
+ROOM_FOR = {8: 120 << 10, 16: 80 << 10, 32: REFERENCE.static_shared_bytes_per_block, 64: 0}
 WIDTHS = {"half": 2, "float": 4, "float2": 8, "float4": 16}
 
 

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import torch
 
-from kernels.machine import REFERENCE_MULTIPROCESSORS
+from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS
 from kernels.measure.recorded.accesses.case import Case, Launch, floats, kernel, one_each, unwritten
 
 SHARED_STRIDES = range(34)
+STATIC = REFERENCE.static_shared_bytes_per_block
 BINS = (1, 16, 256, 4096, 65_536, 1 << 20)
 LOADS = {"cuda": 4096, "cpu": 32}  # of each thread from shared memory
 CHAINED = {"cuda": 512, "cpu": 8}  # and from global memory, one after the other or side by side
@@ -151,7 +152,7 @@ GROUPS = {
     },
     "histograms": {
         **{("global", bins): histogram("global", bins) for bins in BINS},
-        **{("shared", bins): histogram("shared", bins) for bins in BINS if 4 * bins <= 48 << 10},
+        **{("shared", bins): histogram("shared", bins) for bins in BINS if 4 * bins <= STATIC},
     },
     "branches": {"by lane": branch("diverge_lanes"), "by warp": branch("diverge_warps")},
     "ways": {count: ways(count) for count in (1, 2, 4, 8, 16, 32)},

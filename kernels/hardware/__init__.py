@@ -1,0 +1,27 @@
+"""What GPUs are and have: the one place where their numbers stand."""
+
+from kernels.hardware.targets import (
+    BANK_BYTES,
+    BANKS,
+    LAUNCH_BLOCK,
+    LAUNCH_GRID,
+    REFERENCE,
+    REFERENCE_MULTIPROCESSORS,
+    SECTOR_BYTES,
+    TARGETS,
+    WARP,
+    Target,
+)
+
+__all__ = [
+    "BANKS",
+    "BANK_BYTES",
+    "LAUNCH_BLOCK",
+    "LAUNCH_GRID",
+    "REFERENCE",
+    "REFERENCE_MULTIPROCESSORS",
+    "SECTOR_BYTES",
+    "TARGETS",
+    "WARP",
+    "Target",
+]
