@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernels.cuda import order
-from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, native
+from kernels.cuda import RawModule, order
+from kernels.cuda.rows import VALUES
+from kernels.cuda.template import TYPES
+from kernels.hardware import REFERENCE
+from kernels.ops.layer_norm import cuda, cuda_backward, native
 
 DTYPES = {torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 
@@ -20,15 +23,15 @@ def test_a_row_fits_its_threads(N, itemsize):
     vectors, threads, rows, full = cuda.vector_parameters(N, itemsize)
     held = vectors * threads * 16 // itemsize
     assert held >= N and threads <= 1024 and (rows == 1 or threads == 32)
-    assert vectors * 16 // itemsize <= cuda_instances.VALUES
+    assert vectors * 16 // itemsize <= VALUES
     assert full == (held == N)
     if N <= cuda_backward.WIDEST_OF_CLUSTER:
         shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
         vectors, threads, rows, stages, blocks, full = cuda_backward.queue_parameters(-(-N // shared_by), itemsize)
         assert shared_by * vectors * threads * 16 // itemsize >= N
         assert shared_by <= 8 and shared_by * threads <= 1024  # a lane for each warp that has part of a row
-        assert 2 * stages * vectors * threads * rows * 16 * blocks <= cuda_instances.SHARED_BYTES
-        assert 65_536 // (threads * rows * blocks) >= 168  # registers of a thread
+        assert 2 * stages * vectors * threads * rows * 16 * blocks <= cuda_backward.SHARED_BYTES
+        assert REFERENCE.registers_per_multiprocessor // (threads * rows * blocks) >= 168  # registers of a thread
 
 
 def unaligned(shape, dtype, device):
@@ -74,16 +77,16 @@ def test_sums_come_in_the_same_order_whatever_the_order_of_threads(rung, N):
 
 @pytest.fixture
 def machine_code(nvrtc, tmp_path):
-    """machine_code(file, kernel, dtype, parameters, options): what NVIDIA's compiler makes of it for sm_90."""
+    """machine_code(path, kernel, dtype, parameters, options): what NVIDIA's compiler makes of it for sm_90."""
     triton = pytest.importorskip("triton")
     # Triton's may be older than the compiler.
     nvdisasm = shutil.which("nvdisasm") or Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
 
-    def disassembled(file, kernel, dtype, parameters, *options):
-        text = (cuda_instances.HERE / "vectors.cuh").read_text() + (cuda_instances.HERE / file).read_text()
+    def disassembled(path, kernel, dtype, parameters, *options):
+        text = RawModule(path=path)._source.code
         values = ", ".join(str(int(parameter)) for parameter in parameters)
         cubin = tmp_path / "kernel.cubin"
-        cubin.write_bytes(bytes(nvrtc(text, options, [f"{kernel}<{cuda_instances.TYPES[dtype]}, {values}>"]).code))
+        cubin.write_bytes(bytes(nvrtc(text, options, [f"{kernel}<{TYPES[dtype]}, {values}>"]).code))
         return subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True, check=True).stdout
 
     return disassembled
@@ -93,7 +96,7 @@ def machine_code(nvrtc, tmp_path):
 @pytest.mark.parametrize("N", [1024, 8192])
 def test_vectors_are_loads_of_16_bytes_in_the_machine_code(machine_code, dtype, N):
     parameters = vectors, *_ = cuda.vector_parameters(N, dtype.itemsize)
-    code = machine_code("layer_norm_vector.cu", "layer_norm_vector", dtype, parameters)
+    code = machine_code(cuda.VECTOR_SOURCE, "layer_norm_vector", dtype, parameters)
     loads, stores = (re.findall(rf"\b{name}\.E\S*", code) for name in ("LDG", "STG"))
     assert len(loads) >= 3 * vectors and all(".128" in load for load in loads)  # x, weight, bias
     assert len(stores) >= vectors and all(".128" in store for store in stores)
@@ -103,7 +106,7 @@ def test_vectors_are_loads_of_16_bytes_in_the_machine_code(machine_code, dtype, 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_widest_row_stays_in_registers(machine_code, dtype):
     N = 32_768 if dtype.itemsize == 2 else 16_384
-    code = machine_code("layer_norm_vector.cu", "layer_norm_reread", dtype, cuda.reread_parameters(N, dtype.itemsize))
+    code = machine_code(cuda.VECTOR_SOURCE, "layer_norm_reread", dtype, cuda.reread_parameters(N, dtype.itemsize))
     assert not re.search(r"\b(LDL|STL)\b", code)
 
 
@@ -113,6 +116,6 @@ def test_the_sums_of_the_backward_stay_in_registers(machine_code, dtype, N):
     shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
     parameters = cuda_backward.queue_parameters(N // shared_by, dtype.itemsize)
     code = machine_code(
-        "layer_norm_backward_vector.cu", "layer_norm_backward_vector", dtype, parameters, f"-DCLUSTER={shared_by}"
+        cuda_backward.VECTOR_SOURCE, "layer_norm_backward_vector", dtype, parameters, f"-DCLUSTER={shared_by}"
     )
     assert len(re.findall(r"\b(?:LDL|STL)\b", code)) <= 4

@@ -1,6 +1,5 @@
-// What the rungs with 16-byte loads share; it stands before their text when they are compiled.
-//
-// T is float, __half or __nv_bfloat16; the arithmetic is float.
+// Rows of values by 16-byte loads and stores. T is float, __half or __nv_bfloat16; the arithmetic is float.
+#pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -60,12 +59,4 @@ __device__ Vector<T> load_columns(const T* columns, int j, float otherwise)
     Vector<T> same;
     for (int i = 0; i < Vector<T>::PAIRS; ++i) from_float2(same.at[i], {otherwise, otherwise});
     return same;
-}
-
-// The sum of `value` over each WIDTH neighbouring lanes, given to each of them.
-template <int WIDTH = 32>
-__device__ float warp_sum(float value)
-{
-    for (int apart = WIDTH / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffff, value, apart);
-    return value;
 }

@@ -17,19 +17,15 @@ import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda import Kernel, RawModule
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, in_vectors, scalar_threads, threads_of_row, vectors_of_thread
+from kernels.cuda.template import TYPES, kernel
+from kernels.hardware import WARP
 from kernels.operation import Variant
-from kernels.ops.layer_norm.cuda_instances import (
-    TYPES,
-    VECTOR_BYTES,
-    in_vectors,
-    kernel,
-    scalar_threads,
-    threads_of_row,
-    vectors_of_thread,
-)
 from kernels.unsupported import needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
+VECTOR_SOURCE = Path(__file__).with_name("layer_norm_vector.cu")
 NAMES = {dtype: f"layer_norm_block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
@@ -60,14 +56,14 @@ def block(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | Non
 
 
 def warp(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    return launch({x.dtype: kernel("layer_norm.cu", "layer_norm_warp", x.dtype)}, x, weight, bias, eps)
+    return launch({x.dtype: kernel(SOURCE, "layer_norm_warp", x.dtype)}, x, weight, bias, eps)
 
 
 def vector_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
     """VECTORS, THREADS, ROWS and FULL of the kernel `vector` for rows of N."""
     threads = threads_of_row(N)
     vectors = vectors_of_thread(N, threads, itemsize)
-    rows = 2 if threads == 32 else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
+    rows = 2 if threads == WARP else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
     return vectors, threads, rows, vectors * threads * VECTOR_BYTES == N * itemsize
 
 
@@ -77,11 +73,11 @@ def vector(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return y
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
-    if threads_of_row(N) > 1024 or not in_vectors(N, rows, weight, bias):
+    if threads_of_row(N) > MOST_THREADS or not in_vectors(N, rows, weight, bias):
         return warp(x, weight, bias, eps)
     parameters = _, threads, rows_of_block, _ = vector_parameters(N, x.itemsize)
     arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
-    launched = kernel("layer_norm_vector.cu", "layer_norm_vector", x.dtype, *parameters)
+    launched = kernel(VECTOR_SOURCE, "layer_norm_vector", x.dtype, *parameters)
     launched((-(-M // rows_of_block),), (threads, rows_of_block), arguments)
     return y
 
@@ -94,21 +90,20 @@ def reread_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
 
 def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     N = x.shape[-1]
-    if not x.numel() or not WIDEST_IN_REGISTERS < N or threads_of_row(N) > 1024:
+    if not x.numel() or not WIDEST_IN_REGISTERS < N or threads_of_row(N) > MOST_THREADS:
         return vector(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     if not in_vectors(N, rows, weight, bias):
         return vector(x, weight, bias, eps)
     y = empty_contiguous(x)
     parameters = _, threads, _, _ = reread_parameters(N, x.itemsize)
-    launched = kernel("layer_norm_vector.cu", "layer_norm_reread", x.dtype, *parameters)
+    launched = kernel(VECTOR_SOURCE, "layer_norm_reread", x.dtype, *parameters)
     launched((rows.shape[0],), (threads,), (rows, weight, bias, y, rows.stride(0), N, np.float32(eps)))
     return y
 
 
-HERE = SOURCE.parent
 SCALAR = (SOURCE, Path(__file__))
-VECTOR = (HERE / "layer_norm_vector.cu", HERE / "vectors.cuh", Path(__file__))
+VECTOR = (VECTOR_SOURCE, DEVICE / "vectors.cuh", DEVICE / "reductions.cuh", Path(__file__))
 FORWARD = (
     Variant(5, "block", block, "one block a row, sums by a tree in shared memory", SCALAR, needs_compiler),
     Variant(5, "warp", warp, "sums by shuffles within warps, shared memory only between them", SCALAR, needs_compiler),

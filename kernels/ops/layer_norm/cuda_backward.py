@@ -16,24 +16,30 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.machine import Machine, multiprocessors
-from kernels.operation import Case, Variant
-from kernels.ops.layer_norm.cases import too_many_atomics
-from kernels.ops.layer_norm.cuda_instances import (
-    SHARED_BYTES,
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import (
+    COLUMN_SUMS,
     VECTOR_BYTES,
+    column_sums,
     in_vectors,
-    kernel,
     power_of_2_from,
     scalar_threads,
     threads_of_row,
     vectors_of_thread,
 )
+from kernels.cuda.template import kernel
+from kernels.hardware import REFERENCE, WARP
+from kernels.machine import Machine, multiprocessors
+from kernels.operation import Case, Variant
+from kernels.ops.layer_norm.cases import too_many_atomics
 from kernels.ops.layer_norm.registration import Gradients
 from kernels.unsupported import first_of, needs_compiler
 
+SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
+VECTOR_SOURCE = Path(__file__).with_name("layer_norm_backward_vector.cu")
 WIDEST_OF_BLOCK, WIDEST_OF_CLUSTER = 8_192, 32_768  # columns
-REGISTERS = {2: 168, 4: 255}  # of a thread, by itemsize; a multiprocessor has 65,536
+REGISTERS = {2: 168, 4: REFERENCE.registers_per_thread}  # of a thread, by itemsize
+SHARED_BYTES = REFERENCE.shared_bytes_per_block - 1024  # of a block, with 1 KiB for the static
 
 
 def empty_gradients(x, weight, bias) -> Gradients:
@@ -58,17 +64,8 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
         dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
         M, N = rows.shape
         arguments = (dy_rows, rows, columns, dx, *sums, dy_rows.stride(0), rows.stride(0), N, np.float32(eps))
-        kernel("layer_norm_backward.cu", "layer_norm_backward_atomics", x.dtype)((M,), (scalar_threads(N),), arguments)
+        kernel(SOURCE, "layer_norm_backward_atomics", x.dtype)((M,), (scalar_threads(N),), arguments)
     return dx, *(None if of is None else of.to(x.dtype) for of in sums)
-
-
-def add_up(partial, dweight, dbias, dtype) -> None:
-    """dweight and dbias from the G×2×N sums of G blocks."""
-    if dweight is None and dbias is None:
-        return
-    G, _, N = partial.shape
-    arguments = (partial, dweight, dbias, G, N)
-    kernel("layer_norm_backward.cu", "column_sums", dtype)((-(-2 * N // 32),), (32, 32), arguments)
 
 
 def column_blocks(M: int, N: int, multiprocessors: int) -> int:
@@ -86,12 +83,12 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
     strides = dy_rows.stride(0), rows.stride(0)
     statistics = torch.empty((M, 2), dtype=torch.float32, device=x.device)
     arguments = (dy_rows, rows, columns, dx, statistics, *strides, N, np.float32(eps))
-    kernel("layer_norm_backward.cu", "layer_norm_backward_rows", x.dtype)((M,), (scalar_threads(N),), arguments)
+    kernel(SOURCE, "layer_norm_backward_rows", x.dtype)((M,), (scalar_threads(N),), arguments)
     G = column_blocks(M, N, multiprocessors(x.device))
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     arguments = (dy_rows, rows, statistics, partial, *strides, M, N)
-    kernel("layer_norm_backward.cu", "layer_norm_backward_columns", x.dtype)((-(-N // 32), G), (32, 8), arguments)
-    add_up(partial, dweight, dbias, x.dtype)
+    kernel(SOURCE, "layer_norm_backward_columns", x.dtype)((-(-N // 32), G), (32, 8), arguments)
+    column_sums(partial, dweight, dbias)
     return dx, dweight, dbias
 
 
@@ -100,9 +97,9 @@ def queue_parameters(N: int, itemsize: int) -> tuple[int, int, int, int, int, bo
     threads = power_of_2_from(threads_of_row(N))  # the parts of a row, one a warp, are merged in pairs
     vectors = vectors_of_thread(N, threads, itemsize)
     full = vectors * threads * VECTOR_BYTES == N * itemsize
-    if threads == 32:
+    if threads == WARP:
         return vectors, threads, 8, 2, 1, full
-    blocks = max(65_536 // (REGISTERS[itemsize] * threads), 1)
+    blocks = max(REFERENCE.registers_per_multiprocessor // (REGISTERS[itemsize] * threads), 1)
     stages = min(SHARED_BYTES // (blocks * 2 * vectors * threads * VECTOR_BYTES), 3)
     return vectors, threads, 1, stages, blocks, full
 
@@ -121,17 +118,18 @@ def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
     G = min(-(-M // rows), slots // cluster)
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     shared_bytes = 2 * stages * vectors * threads * rows * VECTOR_BYTES
+    defines = (f"CLUSTER={cluster}",)
     launched = kernel(
-        "layer_norm_backward_vector.cu",
+        VECTOR_SOURCE,
         "layer_norm_backward_vector",
         x.dtype,
         *parameters,
-        cluster=cluster,
+        defines=defines,
         shared_bytes=shared_bytes,
     )
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))
     launched((G * cluster,), (threads, rows), arguments, shared_mem=shared_bytes)
-    add_up(partial, dweight, dbias, x.dtype)
+    column_sums(partial, dweight, dbias)
     return dx, dweight, dbias
 
 
@@ -172,21 +170,26 @@ def cluster_unsupported(case: Case, machine: Machine) -> str | None:
     return needs_compiler(case, machine)
 
 
-HERE = Path(__file__).parent
-SCALAR = (HERE / "layer_norm_backward.cu", Path(__file__))
-VECTOR = (HERE / "layer_norm_backward_vector.cu", HERE / "vectors.cuh", Path(__file__))
+ATOMICS = (SOURCE, Path(__file__))
+PARTIALS = (SOURCE, COLUMN_SUMS, Path(__file__))
+VECTOR = (VECTOR_SOURCE, DEVICE / "vectors.cuh", DEVICE / "reductions.cuh", COLUMN_SUMS, Path(__file__))
 BACKWARD = (
     Variant(
         5,
         "atomics",
         atomics,
         "dweight and dbias by an atomic addition an element",
-        SCALAR,
+        ATOMICS,
         first_of(too_many_atomics, needs_compiler),
         deterministic=False,
     ),
     Variant(
-        5, "partials", partials, "dweight and dbias by kernels in which a thread owns a column", SCALAR, needs_compiler
+        5,
+        "partials",
+        partials,
+        "dweight and dbias by kernels in which a thread owns a column",
+        PARTIALS,
+        needs_compiler,
     ),
     Variant(
         5, "queue", queue, "16-byte loads, all sums in registers, the next rows on their way", VECTOR, needs_compiler

@@ -8,7 +8,7 @@
 //
 //     atomics     one block a row; it adds its dy * n and dy to dweight and dbias by atomic operations.
 //     partials    dx row by row, then dweight and dbias column by column: each block adds up some rows, alone, and the
-//                 last kernel adds up the blocks. The order of every sum is fixed.
+//                 kernel of column_sums.cuh adds up the blocks. The order of every sum is fixed.
 //
 // T is float, __half or __nv_bfloat16; the arithmetic is float. weight, dweight and dbias may be null. A block has a
 // multiple of 32 threads.
@@ -129,22 +129,4 @@ __global__ void layer_norm_backward_columns(const T* dy, const T* x, const float
     }
     partial[(long long)blockIdx.y * 2 * N + j] = sum.x;
     partial[(long long)blockIdx.y * 2 * N + N + j] = sum.y;
-}
-
-// dweight and dbias, T[N] or null, as the sums of a G×2×N partial over G, always in the same order. (32, 32) threads for
-// every 32 of the 2 * N columns.
-template <typename T>
-__global__ void column_sums(const float* partial, T* dweight, T* dbias, int G, int N)
-{
-    __shared__ float of_lane[32][33];  // 33: a column of 32 lies in 32 banks
-    int j = blockIdx.x * 32 + threadIdx.x;
-    float sum = 0.0f;
-    if (j < 2 * N)
-        for (int g = threadIdx.y; g < G; g += 32) sum += partial[(long long)g * 2 * N + j];
-    of_lane[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    sum = warp_sum(of_lane[threadIdx.x][threadIdx.y]);
-    j = blockIdx.x * 32 + threadIdx.y;
-    T* to = j < N ? dweight : dbias;
-    if (threadIdx.x == 0 && j < 2 * N && to) to[j < N ? j : j - N] = (T)sum;
 }

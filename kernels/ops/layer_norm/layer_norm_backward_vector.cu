@@ -1,5 +1,5 @@
 // Level 5: layer norm in CUDA C, backward: the rungs that read dy and x once, by 16-byte loads.
-// Compiled after vectors.cuh. The formulas stand in layer_norm_backward.cu.
+// The formulas stand in layer_norm_backward.cu.
 //
 // A block walks from row to row. Its threads keep their columns, so the sums for dweight and dbias stay in registers. Rows
 // on their way queue in shared memory; a thread reads only what it copied itself, so the queue needs no barrier. A row
@@ -9,6 +9,9 @@
 // other's shared memory, which only a GPU of sm_90 or newer does.
 
 #include <cuda_pipeline_primitives.h>
+
+#include "reductions.cuh"
+#include "vectors.cuh"
 
 #if CLUSTER > 1
 #include <cooperative_groups.h>

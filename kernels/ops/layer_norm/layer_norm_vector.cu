@@ -1,4 +1,4 @@
-// Level 5: layer norm in CUDA C, forward: the rungs with 16-byte loads. Compiled after vectors.cuh.
+// Level 5: layer norm in CUDA C, forward: the rungs with 16-byte loads.
 //
 //     vector    the row stays in registers.
 //     reread    wide rows: the row stays in the cache instead, so that several blocks are on a multiprocessor at once.
@@ -6,17 +6,8 @@
 // A thread has vectors threadIdx.x + k * THREADS of a row, k < VECTORS. N is a multiple of Vector::SIZE and at most VECTORS *
 // THREADS of them: exactly so many if FULL. All rows start at multiples of 16 bytes.
 
-// The sum of `value` over the blockDim.x threads that share a row, given to each. A second sum takes another `of_warp`,
-// so that no barrier is needed between reading the one and writing the other.
-__device__ float row_sum(float value, float* of_warp)
-{
-    value = warp_sum(value);
-    if (blockDim.x == 32) return value;
-    int lane = threadIdx.x % 32;
-    if (lane == 0) of_warp[threadIdx.x / 32] = value;
-    __syncthreads();
-    return warp_sum(lane < blockDim.x / 32 ? of_warp[lane] : 0.0f);
-}
+#include "reductions.cuh"
+#include "vectors.cuh"
 
 // The first column of a thread's vector k.
 template <typename T, int THREADS>

@@ -11,8 +11,9 @@ import triton.language as tl
 
 from kernels.arguments import empty_contiguous
 from kernels.cuda import Kernel, RawModule
+from kernels.cuda.template import TYPES
 from kernels.operation import Variant
-from kernels.ops.layer_norm import cuda, cuda_backward, cuda_instances, triton_backward
+from kernels.ops.layer_norm import cuda, cuda_backward, triton_backward
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
 from kernels.ops.layer_norm.registration import SIGNATURE
 from kernels.registration import differentiable
@@ -79,11 +80,11 @@ def edited_backward(old: str, new: str) -> Callable:
     """The CUDA rung `atomics` with one piece of its source replaced."""
 
     @functools.cache
-    def kernel(file: str, name: str, dtype: torch.dtype) -> Kernel:
-        text = (cuda_instances.HERE / file).read_text()
+    def kernel(path: Path, name: str, dtype: torch.dtype) -> Kernel:
+        text = path.read_text()
         if old not in text:
-            raise ValueError(f"old: {old!r} is not in {file} any more; this wrong kernel needs a new edit")
-        expression = f"{name}<{cuda_instances.TYPES[dtype]}>"
+            raise ValueError(f"old: {old!r} is not in {path.name} any more; this wrong kernel needs a new edit")
+        expression = f"{name}<{TYPES[dtype]}>"
         options = cuda.MODULE.options
         return RawModule(code=text.replace(old, new), options=options, name_expressions=(expression,)).get_function(
             expression

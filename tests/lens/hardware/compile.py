@@ -8,7 +8,7 @@ from pathlib import Path
 from kernels.cuda.cpu.headers import cuda_headers
 from kernels.cuda.source import NVRTC_HEADERS, Source
 
-from .launch import OPTIONS
+from .launch import OPTIONS, text_of
 
 
 @functools.cache
@@ -16,7 +16,7 @@ def compiled(path: Path, names: tuple[str, ...]) -> tuple[bytes, dict[str, str]]
     """The cubin of these kernels of a file for sm_90, and their mangled names."""
     from cuda.core import Program, ProgramOptions
 
-    source = Source(path.read_text(), path.name, OPTIONS, names)
+    source = Source(text_of(path), path.name, OPTIONS, names)
     # CuPy's options are these.
     options = ProgramOptions(
         std="c++17",

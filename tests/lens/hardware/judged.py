@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernels import lens
 
 from .comparable import differences
-from .launch import Launch
+from .launch import Launch, text_of
 from .launches import kernel
 from .machine_code import MachineCode
 from .source_loops import source_loops
@@ -24,5 +24,5 @@ class Judged:
 def judged(launch: Launch, codes: dict[str, dict]) -> Judged:
     """Traces a launch. codes: the machine code of each kernel."""
     trace = lens.trace(kernel(launch), launch.grid, launch.block, launch.arguments("cpu"), launch.shared_mem)
-    loops = source_loops(launch.path.read_text(), launch.kernel)
+    loops = source_loops(text_of(launch.path), launch.kernel)
     return Judged(trace.totals, differences(MachineCode.from_json(codes[launch.code]), trace.accesses, loops))

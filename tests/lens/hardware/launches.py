@@ -11,7 +11,7 @@ import torch
 
 from kernels.cuda import Kernel, RawModule
 
-from .launch import OPTIONS, Launch
+from .launch import OPTIONS, Launch, text_of
 from .launches_of_algorithms import ALGORITHMS
 from .launches_of_layer_norm import LAYER_NORM
 
@@ -224,7 +224,7 @@ def names(path: Path) -> tuple[str, ...]:
 
 @functools.cache
 def _module(path: Path) -> RawModule:
-    return RawModule(path=path, options=OPTIONS, name_expressions=names(path))
+    return RawModule(code=text_of(path), path=path.name, options=OPTIONS, name_expressions=names(path))
 
 
 def kernel(launch: Launch) -> Kernel:

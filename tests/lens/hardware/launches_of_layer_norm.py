@@ -45,7 +45,7 @@ def _column_sums(kind, G, N):
 
     name = f"layer_norm backward column_sums {kind} {G} x {N}"
     grid = (-(-2 * N // 32),)
-    return Launch(name, f"{_FOLDER}layer_norm_backward.cu", f"column_sums<{kind}>", grid, (32, 32), args)
+    return Launch(name, "../../../kernels/cuda/device/column_sums.cuh", f"column_sums<{kind}, 2>", grid, (32, 32), args)
 
 
 LAYER_NORM = (

@@ -1,0 +1,43 @@
+// Sums and largest values over a warp, and over the threads that share a row.
+#pragma once
+
+// The sum of `value` over each WIDTH neighbouring lanes, given to each of them.
+template <int WIDTH = 32>
+__device__ float warp_sum(float value)
+{
+    for (int apart = WIDTH / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffff, value, apart);
+    return value;
+}
+
+// The largest `value`; NaN counts as none.
+template <int WIDTH = 32>
+__device__ float warp_max(float value)
+{
+    for (int apart = WIDTH / 2; apart > 0; apart /= 2)
+        value = fmaxf(value, __shfl_xor_sync(0xffffffff, value, apart));
+    return value;
+}
+
+// The sum of `value` over the blockDim.x threads that share a row, whole warps, given to each. A second reduction takes
+// another `of_warp`, so that no barrier is needed between reading the one and writing the other. A block of several rows has
+// a warp for each.
+__device__ float row_sum(float value, float* of_warp)
+{
+    value = warp_sum(value);
+    if (blockDim.x == 32) return value;
+    int lane = threadIdx.x % 32;
+    if (lane == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();
+    return warp_sum(lane < blockDim.x / 32 ? of_warp[lane] : 0.0f);
+}
+
+// The largest `value`, in the same way.
+__device__ float row_max(float value, float* of_warp)
+{
+    value = warp_max(value);
+    if (blockDim.x == 32) return value;
+    int lane = threadIdx.x % 32;
+    if (lane == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();
+    return warp_max(lane < blockDim.x / 32 ? of_warp[lane] : value);
+}

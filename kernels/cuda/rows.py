@@ -1,0 +1,56 @@
+"""What launches over the rows of a matrix go by, and the column sums that end a backward over rows."""
+
+import torch
+
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.template import kernel
+from kernels.hardware import REFERENCE, WARP
+
+COLUMN_SUMS = DEVICE / "column_sums.cuh"
+MOST_THREADS = REFERENCE.threads_per_block
+VECTOR_BYTES = 16  # what one instruction loads at most
+VALUES = 32  # of a row that a thread holds in registers: enough loads in flight, few enough sums that must meet
+
+
+def in_vectors(N: int, *tensors: torch.Tensor | None) -> bool:
+    """Whether each row of N elements of each tensor, a matrix or a vector, is whole 16-byte vectors from its start."""
+    for tensor in tensors:
+        if tensor is not None:
+            stride = tensor.stride(0) if tensor.dim() == 2 else 0
+            if (tensor.data_ptr() | N * tensor.itemsize | stride * tensor.itemsize) % VECTOR_BYTES:
+                return False
+    return True
+
+
+def threads_of_row(N: int) -> int:
+    """Threads that hold a row of N in registers, VALUES each, in whole warps."""
+    return WARP * -(-N // (WARP * VALUES))
+
+
+def vectors_of_thread(N: int, threads: int, itemsize: int) -> int:
+    """Vectors that each of so many threads holds of a row of N."""
+    return -(-N * itemsize // (VECTOR_BYTES * threads))
+
+
+def scalar_threads(N: int) -> int:
+    """Threads of a block for rows of N read value by value: the power of two above N/4, at least a warp, at most 512."""
+    return min(max(1 << (N // 4).bit_length(), WARP), 512)
+
+
+def power_of_2_from(n: int) -> int:
+    """The smallest power of two that is at least n."""
+    return 1 << (n - 1).bit_length()
+
+
+def column_sums(partial: torch.Tensor, *sums: torch.Tensor | None) -> None:
+    """Adds up what G blocks have for each of N columns, always in the same order.
+
+    partial: float32, shape (G, 1 or 2, N). sums: one or two of shape (N,), of one dtype, or None where a sum is not wanted.
+    """
+    wanted = next((one for one in sums if one is not None), None)
+    if wanted is None:
+        return
+    G, count, N = partial.shape
+    first, second = (*sums, None)[:2]
+    launched = kernel(COLUMN_SUMS, "column_sums", wanted.dtype, count)
+    launched((-(-count * N // 32),), (32, 32), (partial, first, second, G, N))
