@@ -142,7 +142,7 @@ add(1, "no-bias", "forgets the bias", no_bias)
 add(1, "zeros", "gives zeros", zeros)
 add(
     1,
-    "gradient-constant-statistics",
+    "gradient-constants",
     "right output, but its gradient takes mean and variance as constants",
     constant_statistics,
 )
