@@ -1,5 +1,5 @@
 // Lanes of a warp that take the same steps. Mostly they access consecutive words: then one record is kept for all of them.
-#include "expected.h"
+#include "plain_access.h"
 #include "races.h"
 
 namespace kernels {

@@ -1,5 +1,5 @@
 // Nearly all accesses are plain ones of memory that no one is in the way of: they take a short way past the checks for races.
-#include "expected.h"
+#include "plain_access.h"
 #include "races.h"
 
 namespace kernels {
