@@ -27,8 +27,9 @@ if not torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ:
 
 from kernels.operation import LEVELS, Case, Operation, Variant, operation, operations
 from kernels.ops.layer_norm import layer_norm
+from kernels.ops.softmax import softmax
 
-__all__ = ["LEVELS", "Case", "Operation", "Variant", "layer_norm", "operation", "operations"]
+__all__ = ["LEVELS", "Case", "Operation", "Variant", "layer_norm", "operation", "operations", "softmax"]
 
 # What PyTorch says when it first compiles where there is a CUDA toolkit and no GPU, in the middle of a page.
 logging.getLogger("torch.utils.cpp_extension").addFilter(lambda said: "No CUDA runtime is found" not in said.msg)

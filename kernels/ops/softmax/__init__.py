@@ -1,0 +1,106 @@
+"""Softmax over the last dimension.
+
+    y_ij  = exp(x_ij - max_k x_ik) / sum_k exp(x_ik - max_k x_ik)
+    dx_ij = y_ij · (dy_ij - sum_k dy_ik y_ik)
+
+for the rows i of an M×N matrix, to which any x of shape (..., N) is flattened. What is subtracted cancels; without it, exp
+overflows. The backward needs the output alone, which is what is saved for it.
+"""
+
+import torch
+
+from kernels import arguments, levels
+from kernels.machine import Machine
+from kernels.operation import Case, Cost, Operation, Peer
+from kernels.ops.softmax import cuda, native, triton_backward, triton_forward, wrong
+from kernels.ops.softmax.cases import CASES, make_inputs
+from kernels.ops.softmax.native import SIGNATURE
+from kernels.registration import join
+from kernels.unsupported import needs_gpu
+
+
+def softmax(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
+    """Softmax over the last dimension of x; differentiable.
+
+    A row with a NaN or +inf, or of -inf alone, gives NaN, as in PyTorch.
+
+    Args:
+        x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+
+    Returns:
+        shape, dtype and device of x, contiguous at levels 4 and 5.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    number = levels.chosen(level, x)
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        arguments.floating("x", x)
+    return OPERATION.defaults[number](x)
+
+
+def reference(x):
+    """The definition, in float64."""
+    return torch.softmax(x.double(), -1)
+
+
+def torch_softmax(x):
+    return torch.softmax(x, -1)
+
+
+def liger():
+    from liger_kernel.transformers.functional import liger_softmax
+
+    return liger_softmax
+
+
+def liger_unsupported(case: Case, machine: Machine) -> str | None:
+    return needs_gpu(case, machine) or ("takes at most 65,536 columns" if case.shape[-1] > 65_536 else None)
+
+
+def quack():
+    from quack.softmax import softmax
+
+    return softmax
+
+
+def quack_unsupported(case: Case, machine: Machine) -> str | None:
+    return needs_gpu(case, machine) or (None if len(case.shape) == 2 else "takes matrices only")
+
+
+def cost(case: Case, matrices: int = 2, operations: int = 5) -> Cost:
+    """Bytes: x read once, y written once. Operations: maximum, difference, exp, sum and quotient for each element."""
+    elements = torch.Size(case.shape).numel()
+    return Cost(bytes=matrices * elements * getattr(torch, case.dtype).itemsize, flops=operations * elements)
+
+
+def backward_cost(case: Case) -> Cost:
+    """Bytes: dy and y read once, dx written once. Operations: product, sum, difference and product for each element."""
+    return cost(case, matrices=3, operations=4)
+
+
+TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "softmax_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
+CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "softmax_cuda", cuda.FORWARD, cuda.BACKWARD)
+
+OPERATION = Operation(
+    name="softmax",
+    reference=reference,
+    baseline=torch_softmax,
+    make_inputs=make_inputs,
+    gradients=("x",),
+    forward=(*levels.from_native(native.softmax, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
+    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
+    wrong=wrong.VARIANTS,
+    peers=(
+        Peer("torch", lambda: torch_softmax),
+        Peer("torch.compile", lambda: torch.compile(torch_softmax, dynamic=False)),
+        Peer("liger", liger, unsupported=liger_unsupported),
+        Peer("quack", quack, unsupported=quack_unsupported),
+    ),
+    cost=cost,
+    backward_cost=backward_cost,
+    cases=CASES,
+)

@@ -1,0 +1,126 @@
+"""Level 5: the Python side of softmax.cu and softmax_vector.cu.
+
+Rungs of the forward, plain to best:
+    block      one block a row, three passes; the largest value and the sum by trees in shared memory.
+    online     both in one pass, joined by shuffles.
+    vector     16-byte copies into shared memory, where the row stays.
+    cluster    wide rows: shared by the blocks of a cluster.
+Rungs of the backward: warp, with sums by shuffles, then vector and cluster.
+
+The last two need matrices whose rows start equally far from a multiple of 16 bytes, as those with the same strides do, and
+clusters a GPU of sm_90 or newer. Other rows go to `online` and `warp`.
+"""
+
+import functools
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.cuda import Kernel
+from kernels.cuda.rows import VECTOR_BYTES, power_of_2_from, scalar_threads
+from kernels.cuda.template import kernel
+from kernels.machine import Machine
+from kernels.operation import Case, Variant
+from kernels.unsupported import Reason, needs_compiler
+
+SCALAR, VECTOR = (Path(__file__).with_name(name) for name in ("softmax.cu", "softmax_vector.cu"))
+WIDEST_OF_BLOCK = 5_120  # vectors of a row, up to which a block takes it alone
+CLUSTER = 8  # blocks: as many as every GPU with clusters grants
+
+
+def by_blocks(find: Callable[[torch.dtype], Kernel], *given: torch.Tensor) -> torch.Tensor:
+    """The output of a kernel of softmax.cu: one block a row."""
+    out = empty_contiguous(given[-1])
+    if out.numel():
+        rows = [as_rows(tensor) for tensor in given]
+        M, N = rows[0].shape
+        threads = scalar_threads(N)
+        arguments = (*rows, out, *(matrix.stride(0) for matrix in rows), N)
+        find(out.dtype)((M,), (threads,), arguments, shared_mem=4 * threads)
+    return out
+
+
+def by_vectors(name: str, otherwise: Callable, *given: torch.Tensor, clusters: bool = False) -> torch.Tensor:
+    """The output of a kernel of softmax_vector.cu, or of another function where the rows do not fit."""
+    out = empty_contiguous(given[-1])
+    if not out.numel():
+        return out
+    rows = [as_rows(tensor) for tensor in given]
+    M, N = rows[0].shape
+    vectors, cluster = vectors_of_row(out.view(M, N), *rows), 1
+    if (
+        vectors > WIDEST_OF_BLOCK
+        and clusters
+        and out.is_cuda
+        and torch.cuda.get_device_capability(out.device) >= (9, 0)
+    ):
+        cluster = CLUSTER
+    parameters = of_thread, threads, of_block = vector_parameters(-(-vectors // cluster), cluster)
+    shared_bytes = len(given) * of_thread * threads * of_block * VECTOR_BYTES
+    if not 0 < shared_bytes <= shared_bytes_of_block(out.device):
+        return otherwise(*given)
+    defines = (f"CLUSTER={cluster}",)
+    launched = kernel(VECTOR, name, out.dtype, *parameters, defines=defines, shared_bytes=shared_bytes)
+    arguments = (*rows, out, *(matrix.stride(0) for matrix in rows), M, N)
+    launched((-(-M // of_block) * cluster,), (threads, of_block), arguments, shared_mem=shared_bytes)
+    return out
+
+
+def vectors_of_row(out: torch.Tensor, *given: torch.Tensor) -> int:
+    """The 16-byte vectors that a row of a contiguous matrix lies in, at most; 0 where rows of others start otherwise."""
+    N, itemsize = out.shape[-1], out.itemsize
+    if any((m.data_ptr() - out.data_ptr() | (m.stride(0) - N) * itemsize) % VECTOR_BYTES for m in given):
+        return 0
+    before = VECTOR_BYTES - itemsize if (out.data_ptr() | N * itemsize) % VECTOR_BYTES else 0
+    return -(-(before + N * itemsize) // VECTOR_BYTES)
+
+
+def vector_parameters(vectors: int, cluster: int) -> tuple[int, int, int]:
+    """VECTORS, THREADS and ROWS for so many vectors of a row in a block: four or more a thread, eight or more in a cluster,
+    whose barriers wait for every warp."""
+    if vectors > 128:
+        threads = min(1 << (vectors // (8 if cluster > 1 else 4)).bit_length() - 1, 1_024)
+    else:  # neighbouring threads read 64 bytes at least
+        threads = max(power_of_2_from(-(-vectors // 4)), min(power_of_2_from(vectors), 4))
+    return -(-vectors // threads), threads, 128 // threads if threads < 32 else max(64 // threads, 1)
+
+
+@functools.cache
+def shared_bytes_of_block(device: torch.device) -> int:
+    """The dynamic shared memory that a block can have, beside 1 KiB of static: on a CPU as on sm_90."""
+    found = torch.cuda.get_device_properties(device).shared_memory_per_block_optin if device.type == "cuda" else 232_448
+    return found - 1_024
+
+
+def cluster_unsupported(case: Case, machine: Machine) -> str | None:
+    widest = WIDEST_OF_BLOCK * VECTOR_BYTES // getattr(torch, case.dtype).itemsize
+    if machine.device == "cpu" and case.shape[-1] > widest:
+        return f"more than {widest:,} columns are shared by a cluster of blocks, which runs on a GPU only"
+    return needs_compiler(case, machine)
+
+
+def rung(name: str, fn: Callable, idea: str, source: Path, unsupported: Reason = needs_compiler) -> Variant:
+    return Variant(5, name, fn, idea, (source, source.with_name("parts.cuh"), Path(__file__)), unsupported)
+
+
+block, online, warp = (
+    partial(by_blocks, partial(kernel, SCALAR, name))
+    for name in ("softmax_block", "softmax_online", "softmax_backward_warp")
+)
+vector = partial(by_vectors, "softmax_vector", online)
+vector_backward = partial(by_vectors, "softmax_backward_vector", warp)
+cluster, cluster_backward = partial(vector, clusters=True), partial(vector_backward, clusters=True)
+FORWARD = (
+    rung("block", block, "one block a row, three passes, trees in shared memory", SCALAR),
+    rung("online", online, "largest value and sum in one pass, joined by shuffles", SCALAR),
+    rung("vector", vector, "16-byte copies into shared memory, where the row stays", VECTOR),
+    rung("cluster", cluster, "wide rows: shared by a cluster of blocks", VECTOR, cluster_unsupported),
+)
+BACKWARD = (
+    rung("warp", warp, "one block a row, two passes, the sum by shuffles", SCALAR),
+    rung("vector", vector_backward, "16-byte copies into shared memory, where both rows stay", VECTOR),
+    rung("cluster", cluster_backward, "wide rows: shared by a cluster of blocks", VECTOR, cluster_unsupported),
+)
