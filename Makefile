@@ -35,7 +35,7 @@ help:
 	@echo 'make test-gpu    on a GPU: the check, the tests and every notebook'
 	@echo 'make doctor      what is here, and what each missing piece costs'
 	@echo 'make references  execute every notebook and store its outputs'
-	@echo 'make resources   store what the compilers say of every kernel'
+	@echo 'make resources   store what the compilers say of every kernel, or of OP=softmax'
 	@echo 'make counters    store what the lens counts of every CUDA C rung'
 	@echo 'make measure     on a GPU: write book/results'
 
@@ -88,10 +88,10 @@ references: $(SETUP)
 	$(PY) book/references.py $(CHAPTERS) $(LABS)
 
 resources: $(SETUP)
-	TRITON_INTERPRET=0 $(PY) tests/stored/resources.py tests/stored/resources.json
+	TRITON_INTERPRET=0 $(PY) tests/stored/resources.py tests/stored/resources $(OP)
 
 counters: $(SETUP)
-	$(PY) tests/stored/counters.py tests/stored/counters.json
+	$(PY) tests/stored/counters.py tests/stored/counters $(OP)
 
 measure: $(SETUP)
 	mkdir -p book/results

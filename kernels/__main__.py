@@ -58,7 +58,7 @@ def show(op: str, variant: str) -> None:
     """Show the real source of a variant, such as `show layer_norm triton/row`."""
     for path in _operation(op)[_known(op, variant)].source:
         out.rule(str(path.relative_to(Path(kernels.__file__).parents[1])))
-        out.print(Syntax(path.read_text(), "cuda" if path.suffix == ".cu" else "python", line_numbers=True))
+        out.print(Syntax(path.read_text(), "cuda" if path.suffix in (".cu", ".cuh") else "python", line_numbers=True))
 
 
 @app.command()

@@ -1,14 +1,18 @@
 """What is here: the processor, the GPU, the compiler and the packages, as far as kernels care."""
 
+import contextlib
 import functools
 import os
 import shlex
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
-from kernels.hardware import REFERENCE_MULTIPROCESSORS
+from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS, Target, target_of
+
+_planned: Target | None = None
 
 
 @dataclass(frozen=True)
@@ -75,3 +79,34 @@ def multiprocessors(device: torch.device) -> int:
     if device.type == "cpu":
         return REFERENCE_MULTIPROCESSORS
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def with_gpu(target: Target) -> Machine:
+    """A machine with a GPU of that target, to ask what could run there."""
+    return Machine("cuda", str(target), divmod(target.capability, 10), compiler=None, interpreting=False)
+
+
+@contextlib.contextmanager
+def planning(target: Target) -> Iterator[None]:
+    """Launches on tensors of a CPU are planned for a GPU of that target: for those who watch launches and let none run."""
+    global _planned
+    before, _planned = _planned, target
+    try:
+        yield
+    finally:
+        _planned = before
+
+
+def target(device: torch.device) -> Target:
+    """The target whose limits a launch on a device keeps: of a GPU its own, of a CPU the reference or the planned one."""
+    return _planned or REFERENCE if device.type == "cpu" else _of_gpu(device)
+
+
+def has(device: torch.device, feature: str) -> bool:
+    """Whether a launch on a device can rely on a feature that only some targets have. The CPU runtime has none of them."""
+    return feature in target(device).features and (device.type != "cpu" or _planned is not None)
+
+
+@functools.cache
+def _of_gpu(device: torch.device) -> Target:
+    return target_of(torch.cuda.get_device_capability(device))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from kernels.case import Case
+from kernels.hardware import TARGETS
 from kernels.machine import Machine
 
 Reason = Callable[[Case, Machine], str | None]
@@ -29,6 +30,20 @@ def needs_interpreter(case: Case, machine: Machine) -> str | None:
     if machine.device == "cpu" and not machine.interpreting:
         return "on CPU tensors Triton runs only in its interpreter (TRITON_INTERPRET=1), and here it is the compiler"
     return None
+
+
+def needs_feature(feature: str) -> Reason:
+    """For kernels that use what only some targets have (kernels.hardware)."""
+    having = [target for target in TARGETS.values() if feature in target.features]
+
+    def reason(case: Case, machine: Machine) -> str | None:
+        if machine.capability is None:
+            return f"needs a GPU with {feature}, which the CPU runtime does not have"
+        if any(target.runs_on(machine.capability) for target in having):
+            return None
+        return f"needs a GPU with {feature}, which came with {having[0]}"
+
+    return reason
 
 
 def first_of(*reasons: Reason) -> Reason:

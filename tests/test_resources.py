@@ -1,4 +1,4 @@
-"""Every kernel compiles for sm_80 and sm_90 with no GPU, and takes the registers and shared memory it took before."""
+"""Every kernel compiles for every target with no GPU, and takes the registers and shared memory it took before."""
 
 import importlib.metadata
 import json
@@ -8,71 +8,108 @@ import sys
 from pathlib import Path
 
 import pytest
+from stored.resources import OWN_CODE, unsupported
 
+import kernels
+from kernels.hardware import REFERENCE
 from kernels.lens.cuda.resources import report
 
 FOLDER = Path(__file__).parent
-STORED = json.loads((FOLDER / "stored" / "resources.json").read_text())
-HERE = {name: None for name in STORED["versions"]}
-for _name in HERE:
-    try:
-        HERE[_name] = importlib.metadata.version(_name)
-    except importlib.metadata.PackageNotFoundError:
-        continue
+STORED = {path.stem: json.loads(path.read_text()) for path in (FOLDER / "stored" / "resources").glob("*.json")}
+IF_MEANT = "If this is meant: make resources, and read the difference."
+# Where a kernel may spill: on the reference target nowhere else, on other GPUs at most a few registers.
+SPILLS = {
+    "layer_norm_passes_kernel": (
+        640,
+        "wide rows of odd width: the loop over single elements is unrolled, 64 registers",
+    ),
+    "CLUSTER=8": (16, "32,768 columns in 168 registers, of which three are left in local memory"),
+}
 
 
-@pytest.mark.skipif(STORED["versions"] != HERE, reason=f"stored for {STORED['versions']}, here are {HERE}")
-@pytest.mark.parametrize(
-    ("target", "most"),
-    [
-        pytest.param(90, 15, id="sm_90, some"),
-        *(pytest.param(n, None, id=f"sm_{n}", marks=pytest.mark.slow) for n in (80, 90)),
-    ],
-)
-def test_every_kernel_compiles_as_before(target, most):
-    """most: how many kernels of each language, which is a tenth of them and compiles in seconds."""
-    code = f"""import json
-from itertools import islice
-from stored.resources import cuda_kernels, triton_kernels
-print(json.dumps(dict(found for kind in (triton_kernels, cuda_kernels) for found in islice(kind(({target},)), {most}))))"""
+def here(versions):
+    found = dict.fromkeys(versions)
+    for name in versions:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def compiled(op, chosen):
+    """What the compilers say now, as it is stored. chosen: by target every which case, from which one on."""
+    versions = STORED[op]["versions"]
+    if versions != here(versions):
+        pytest.skip(f"stored for {versions}, here are {here(versions)}")
+    code = f"""import json, kernels
+from kernels.hardware import TARGETS
+from stored.resources import as_stored, cases, compile_all
+op = kernels.operation({op!r})
+print(json.dumps(as_stored({{
+    name: compile_all(op, TARGETS[name], cases(op)[first::step]) for name, (first, step) in {chosen!r}.items()
+}})))"""
     path = os.pathsep.join([str(FOLDER.parent), str(FOLDER)])
     # A process of its own: Triton must be a compiler in it.
     environment = os.environ | {"TRITON_INTERPRET": "0", "PYTHONPATH": path}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
-    assert len(found) == 2 * most if most else found
-    stored = STORED["kernels"]
-    wanted = found if most else {kernel for kernel in stored if kernel.endswith(f" sm_{target}")}
-    changed = [
-        f"{kernel}\n  stored {stored.get(kernel)}\n  now    {found.get(kernel)}"
-        for kernel in sorted({*found, *wanted})
-        if found.get(kernel) != stored.get(kernel)
+    return json.loads(run.stdout)
+
+
+def differences(op, found, targets):
+    targets = list(targets)
+    stored = STORED[op]["kernels"]
+    return [
+        f"{kernel} on {target}\n  stored {stored.get(kernel, {}).get(target)}\n  now    {said.get(target)}"
+        for kernel, said in found.items()
+        for target in targets
+        if target in said and said[target] != stored.get(kernel, {}).get(target)
     ]
-    assert not changed, "\n".join([*changed, "If this is meant: make resources, and read the difference."])
+
+
+@pytest.mark.parametrize("op", STORED)
+def test_some_kernels_compile_as_before(op):
+    """A tenth of the cases for the reference target, and others of them, a fiftieth each, for the other targets."""
+    chosen = {
+        name: (0, 10) if name == REFERENCE.name else (5 + number, 50) for number, name in enumerate(map(str, OWN_CODE))
+    }
+    found = compiled(op, chosen)
+    changed = differences(op, found, map(str, OWN_CODE))
+    assert len([said for said in found.values() if REFERENCE.name in said]) >= 2
+    assert not changed, "\n".join([*changed, IF_MEANT])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [str(target) for target in OWN_CODE])
+@pytest.mark.parametrize("op", STORED)
+def test_every_kernel_compiles_as_before(op, target):
+    found = compiled(op, {target: (0, 1)})
+    there = {kernel: {target: said[target]} for kernel, said in STORED[op]["kernels"].items() if target in said}
+    changed = differences(op, there | found, [target])
+    missing = [kernel for kernel in there if kernel not in found]
+    assert not changed and not missing, "\n".join([*changed, *(f"{kernel}: not there" for kernel in missing), IF_MEANT])
+
+
+def test_every_operation_with_kernels_is_stored():
+    with_kernels = {
+        name for name in kernels.operations() if any(v.level >= 4 for v in kernels.operation(name).variants)
+    }
+    assert set(STORED) == with_kernels, IF_MEANT
 
 
 def test_no_kernel_spills():
-    """On the reference target nothing; on an older GPU at most a few registers.
-
-    But for wide rows of odd width in passes: their width is a constant, so the loop over single elements is unrolled, and 32
-    warps leave a thread 64 registers.
-    """
-    for kernel, found in STORED["kernels"].items():
-        odd_and_wide = "layer_norm_passes_kernel" in kernel and "aligned=0,1,2,3 " in kernel
-        most = 256 if odd_and_wide else 0 if kernel.endswith("sm_90") else 32
-        assert found["spilled_bytes"] <= most, kernel
+    for stored in STORED.values():
+        for kernel, said in stored["kernels"].items():
+            allowed = next((most for words, (most, _) in SPILLS.items() if words in kernel), 0)
+            for target, found in said.items():
+                most = allowed or (0 if target == REFERENCE.name else 32)
+                assert found["spilled_bytes"] <= most, f"{kernel} on {target}"
 
 
-def test_both_languages_and_targets_are_there():
-    for word in (
-        "triton_forward",
-        "triton_backward.",
-        "layer_norm.cu layer_norm_block<__nv_bfloat16>",
-        "layer_norm_backward.cu",
-    ):
-        for target in ("sm_80", "sm_90"):
-            assert any(word in kernel and kernel.endswith(target) for kernel in STORED["kernels"])
+@pytest.mark.parametrize("op", STORED)
+def test_what_does_not_run_on_a_target_says_why(op):
+    assert STORED[op]["unsupported"] == unsupported(kernels.operation(op)), IF_MEANT
 
 
 def test_the_report_of_ptxas_is_read():

@@ -7,11 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 from kernels import machine
+from kernels.case import Case
 from kernels.cuda.cpu.headers import cuda_headers
-from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS, TARGETS, targets
-from kernels.hardware.targets import Target
+from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS, TARGETS, Target, target_of, targets
+from kernels.unsupported import needs_feature
 
 PACKAGE = Path(targets.__file__).parents[1]
 
@@ -102,3 +104,33 @@ def test_numbers_are_found_however_they_are_written():
     code = "x = {'a': 48 << 10}\ny = f(1, 227 * 1024)\nz = (1_536, 132 + 0)\nw = shared[0] << 10"
     assert numbers_in(code) & telling_numbers() == {49_152, 232_448, 1_536, 132}
     assert {101_376, 102_400, 166_912, 167_936, 232_448, 233_472} < telling_numbers()
+
+
+@pytest.mark.parametrize(
+    ("capability", "name"),
+    [((7, 0), "sm_75"), ((8, 7), "sm_86"), ((9, 0), "sm_90"), ((10, 3), "sm_100"), ((12, 1), "sm_120")],
+)
+def test_the_target_of_a_gpu(capability, name):
+    assert target_of(capability).name == name
+
+
+def test_a_feature_that_a_gpu_lacks_is_a_reason():
+    case = Case((2, 2))
+
+    def why(feature, name):
+        return needs_feature(feature)(case, machine.with_gpu(TARGETS[name]))
+
+    assert why("clusters", "sm_90") is why("clusters", "sm_120") is why("wgmma", "sm_90a") is None
+    assert why("clusters", "sm_89") == "needs a GPU with clusters, which came with sm_90"
+    assert "sm_90a" in why("wgmma", "sm_100")  # code for one GPU alone
+    assert "CPU runtime" in needs_feature("clusters")(case, machine.here("cpu"))
+
+
+def test_launches_on_a_cpu_are_planned_for_the_reference_or_as_asked():
+    cpu = torch.device("cpu")
+    assert machine.target(cpu) is REFERENCE and not machine.has(cpu, "clusters")
+    with machine.planning(TARGETS["sm_86"]):
+        assert machine.target(cpu).name == "sm_86" and not machine.has(cpu, "clusters")
+        with machine.planning(REFERENCE):
+            assert machine.has(cpu, "clusters")
+    assert machine.target(cpu) is REFERENCE and not machine.has(cpu, "clusters")

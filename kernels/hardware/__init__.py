@@ -11,6 +11,7 @@ from kernels.hardware.targets import (
     TARGETS,
     WARP,
     Target,
+    target_of,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "TARGETS",
     "WARP",
     "Target",
+    "target_of",
 ]

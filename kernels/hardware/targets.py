@@ -63,6 +63,11 @@ class Target:
         of_block = -(-(shared_bytes + self.reserved_shared_bytes) // self.shared_unit) * self.shared_unit
         return self.shared_bytes_per_multiprocessor // of_block if of_block else self.blocks_per_multiprocessor
 
+    def runs_on(self, capability: tuple[int, int]) -> bool:
+        """Whether GPUs of that compute capability run what is written for it."""
+        ours, theirs = self.capability, 10 * capability[0] + capability[1]
+        return ours == theirs if self.name.endswith("a") else ours <= theirs
+
     def __str__(self) -> str:
         return self.name
 
@@ -86,3 +91,8 @@ TARGETS = {target.name: target for target in _ALL}
 """The targets by name, from old to new."""
 REFERENCE = TARGETS["sm_90"]
 """An H100 or H200: without a GPU, what is compiled, counted and limited is so as for this one."""
+
+
+def target_of(capability: tuple[int, int]) -> Target:
+    """The newest target that a GPU of that compute capability runs; the oldest for GPUs older than all."""
+    return [_ALL[0], *(target for target in _ALL if target.runs_on(capability) and not target.name.endswith("a"))][-1]

@@ -27,10 +27,15 @@ def test_a_row_fits_its_threads(N, itemsize):
     assert full == (held == N)
     if N <= cuda_backward.WIDEST_OF_CLUSTER:
         shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
-        vectors, threads, rows, stages, blocks, full = cuda_backward.queue_parameters(-(-N // shared_by), itemsize)
+        vectors, threads, rows, stages, blocks, full = cuda_backward.queue_parameters(
+            -(-N // shared_by), itemsize, REFERENCE
+        )
         assert shared_by * vectors * threads * 16 // itemsize >= N
         assert shared_by <= 8 and shared_by * threads <= 1024  # a lane for each warp that has part of a row
-        assert 2 * stages * vectors * threads * rows * 16 * blocks <= cuda_backward.SHARED_BYTES
+        assert (
+            2 * stages * vectors * threads * rows * 16 * blocks
+            <= REFERENCE.shared_bytes_per_block - cuda_backward.STATIC_SHARED_BYTES
+        )
         assert REFERENCE.registers_per_multiprocessor // (threads * rows * blocks) >= 168  # registers of a thread
 
 
@@ -114,7 +119,7 @@ def test_the_widest_row_stays_in_registers(machine_code, dtype):
 @pytest.mark.parametrize("N", [*(pytest.param(N, marks=pytest.mark.slow) for N in (1024, 4096)), 8192, 32_768])
 def test_the_sums_of_the_backward_stay_in_registers(machine_code, dtype, N):
     shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
-    parameters = cuda_backward.queue_parameters(N // shared_by, dtype.itemsize)
+    parameters = cuda_backward.queue_parameters(N // shared_by, dtype.itemsize, REFERENCE)
     code = machine_code(
         cuda_backward.VECTOR_SOURCE, "layer_norm_backward_vector", dtype, parameters, f"-DCLUSTER={shared_by}"
     )

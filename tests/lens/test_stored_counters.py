@@ -1,4 +1,4 @@
-"""Every variant in CUDA C asks of the memory system what it asked before: counters.json has it, launch by launch."""
+"""Every variant in CUDA C asks of the memory system what it asked before: stored/counters has it, launch by launch."""
 
 import functools
 import json
@@ -10,8 +10,8 @@ from stored.counters import Run, as_json, differences, runs
 import kernels
 from kernels import machine
 
-PATH = Path(__file__).parents[1] / "stored" / "counters.json"
-STORED = json.loads(PATH.read_text())
+PATHS = {path.stem: path for path in (Path(__file__).parents[1] / "stored" / "counters").glob("*.json")}
+STORED = {name: json.loads(path.read_text()) for name, path in PATHS.items()}
 OPERATIONS = [kernels.operation(name) for name in kernels.operations()]
 VARIANTS = [
     pytest.param(op, variant, id=f"{op.name} {variant.key}")
@@ -32,35 +32,39 @@ def runs_of(operation):
 def test_counters_are_as_stored(op, variant):
     changed = []
     for name, run in runs_of(op.name).items():
-        if name.startswith(f"{op.name} ") and f" {variant.key} " in name:
+        if f" {variant.key} " in name:
             found = run.launches() if isinstance(run, Run) else run
-            if lines := differences(STORED.get(name), found):
+            if lines := differences(STORED[op.name].get(name), found):
                 changed += [name, *lines]
     assert not changed, "\n".join(["counters have changed", *changed, IF_MEANT])
 
 
 def test_nothing_else_is_stored():
-    assert set(STORED) == {name for op in OPERATIONS for name in runs_of(op.name)}, IF_MEANT
+    for op in OPERATIONS:
+        assert set(STORED.get(op.name, {})) == set(runs_of(op.name)), f"{op.name}: {IF_MEANT}"
 
 
 def test_every_variant_is_counted_or_says_why():
     """A rung that launches on a CPU only what earlier ones do is one that a GPU alone can run as it is meant."""
     for op in OPERATIONS:
         for variant in (one for one in op.variants if one.level == 5):
-            own = [what for name, what in STORED.items() if f" {variant.key} " in name and isinstance(what, list)]
+            of_op = STORED[op.name].items()
+            own = [what for name, what in of_op if f" {variant.key} " in name and isinstance(what, list)]
             machine = kernels.machine.here("cpu")
             everywhere = all(variant.unsupported(case, machine) is None for case in op.cases["bench"])
             assert own or not everywhere, variant.key
 
 
 def test_our_own_kernels_have_nothing_wrong():
-    for name, launches in STORED.items():
-        for launch in launches if isinstance(launches, list) else ():
-            assert not {"findings", "error"} & launch.keys(), name
+    for op, stored in STORED.items():
+        for name, launches in stored.items():
+            for launch in launches if isinstance(launches, list) else ():
+                assert not {"findings", "error"} & launch.keys(), f"{op} {name}"
 
 
-def test_the_file_is_as_the_command_writes_it():
-    assert as_json(STORED) == PATH.read_text()
+def test_the_files_are_as_the_command_writes_them():
+    for op, path in PATHS.items():
+        assert as_json(STORED[op]) == path.read_text()
 
 
 # Seeing red: what a change looks like.

@@ -1,7 +1,7 @@
 """The counters of every variant in CUDA C at fixed cases: what is stored, and what has changed since.
 
-    python tests/stored/counters.py           print them as JSON
-    python tests/stored/counters.py FILE      write them to FILE
+    python tests/stored/counters.py                      print those of each operation as JSON
+    python tests/stored/counters.py FOLDER [OPERATION]   write them to FOLDER/<operation>.json
 
 Counters are exact and the same on every machine, with g++ and with clang: one sector more is a change of the kernel or of its
 launch. What a variant does on a GPU alone, such as clusters, is not seen.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class Run:
     @property
     def name(self) -> str:
         direction = "forward" if self.variant in self.op.forward else "backward"
-        return f"{self.op.name} {direction} {self.variant.key} {self.case}"
+        return f"{direction} {self.variant.key} {self.case}"
 
     def launches(self) -> list[Launch]:
         """What it launches, counted."""
@@ -75,7 +75,8 @@ def runs(op: Operation) -> dict[str, Run | str]:
     machine = kernels.machine.here("cpu")
     found: dict[str, Run | str] = {}
     known: dict[tuple, str] = {}
-    seen: set[tuple] = set()  # kernels and their blocks: a width that brings nothing new is left out
+    seen: set[tuple] = set()  # kernels and their blocks: what is timed and brings nothing new is left out
+    timed = _few(op, op.cases["bench"])
     for variant in (variant for variant in op.variants if variant.level == 5):
         for case in _cases(op):
             if variant.unsupported(case, machine) is not None:
@@ -83,7 +84,7 @@ def runs(op: Operation) -> dict[str, Run | str]:
             run = Run(op, variant, case)
             plan = run.plan()
             new = {(kernel, code, options, block) for kernel, code, options, _, block, _ in plan} - seen
-            if not new and case.shape[-1] in _widths(op):
+            if not new and case in timed:
                 continue
             seen |= new
             first = known.setdefault((case, plan), run.name)
@@ -92,15 +93,14 @@ def runs(op: Operation) -> dict[str, Run | str]:
 
 
 def _cases(op: Operation) -> list[Case]:
-    """A few rows of each dtype of the operation, of each layout of a matrix, and of each width that it is timed at."""
+    """A few rows of each dtype and of each layout of the operation, and of what it is timed on."""
     dtypes = {case.dtype: case for case in reversed(op.cases["model"])}
-    layouts = {case.layout: case for case in reversed(op.cases["edge"]) if len(case.shape) == 2}
-    chosen = (*dtypes.values(), *layouts.values(), *op.cases["bench"])
-    return list(dict.fromkeys(op.few(case, _ROWS) for case in chosen))
+    layouts = {case.layout: case for case in reversed(op.cases["edge"])}
+    return _few(op, (*dtypes.values(), *layouts.values(), *op.cases["bench"]))
 
 
-def _widths(op: Operation) -> set[int]:
-    return {case.shape[-1] for case in op.cases["bench"]}
+def _few(op: Operation, cases: Iterable[Case]) -> list[Case]:
+    return list(dict.fromkeys(op.few(case, _ROWS) for case in cases))
 
 
 def _row(trace: lens.Trace) -> Launch:
@@ -137,10 +137,9 @@ def _said(launches: Sequence[Launch] | str | None) -> str:
     return f"{len(launches)} launches: {', '.join(launch['kernel'] for launch in launches)}"
 
 
-def collect() -> dict[str, list[Launch] | str]:
-    """All runs of all operations, counted, by name."""
-    found = {name: run for op in map(kernels.operation, kernels.operations()) for name, run in runs(op).items()}
-    return {name: run if isinstance(run, str) else run.launches() for name, run in found.items()}
+def collect(op: Operation) -> dict[str, list[Launch] | str]:
+    """All runs of an operation, counted, by name."""
+    return {name: run if isinstance(run, str) else run.launches() for name, run in runs(op).items()}
 
 
 def as_json(collected: Mapping[str, Sequence[Launch] | str]) -> str:
@@ -159,8 +158,10 @@ def as_json(collected: Mapping[str, Sequence[Launch] | str]) -> str:
 
 
 if __name__ == "__main__":
-    text = as_json(collect())
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(text)
-    else:
-        print(text, end="")
+    folder, names = sys.argv[1:2], sys.argv[2:] or kernels.operations()
+    for op in map(kernels.operation, names):
+        text = as_json(collect(op))
+        if folder:
+            Path(folder[0], f"{op.name}.json").write_text(text)
+        else:
+            print(text, end="")

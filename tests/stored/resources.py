@@ -1,111 +1,177 @@
-"""What the compilers say of every kernel, with no GPU: registers, spills and shared memory, for sm_80 and sm_90.
+"""What the compilers say of every kernel, with no GPU: registers, spills and shared memory.
 
-    python tests/stored/resources.py              print the table as JSON
-    python tests/stored/resources.py FILE         write it to FILE
+    python tests/stored/resources.py                      print the table of each operation
+    python tests/stored/resources.py FOLDER [OPERATION]   write them to FOLDER/<operation>.json
 
 Kernels are compiled for the launches that an operation's cases make, forward and backward: Triton's by Triton, `.cu` files
 by NVRTC. Both reports come from ptxas. Run in a process of its own, since Triton must be imported as a compiler.
 """
 
+from __future__ import annotations
+
 import importlib.metadata
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-TARGETS = (80, 90)
+import kernels
+from kernels import machine
+from kernels.cuda.kernel import watched as watched_cuda
+from kernels.hardware import TARGETS, Target
+from kernels.lens.cuda.resources import compiled, report
+from kernels.operation import Case, Operation
 
+Report = dict[str, int]
+"""Registers of a thread, spilled bytes and static shared bytes; of Triton, where all is dynamic, all shared bytes."""
 
-def run_without_launching(level: int) -> None:
-    """Every variant of a level on every case, with its gradients, on tensors of a CPU."""
-    import kernels
-
-    for name in kernels.operations():
-        op = kernels.operation(name)
-        for variant in (v for v in op.variants if v.level == level):
-            # Edge cases in bfloat16 alone: what is compiled differs by width, alignment and missing arguments.
-            edge = (case for case in op.cases["edge"] if case.dtype == "bfloat16")
-            for case in (*edge, *op.cases["model"], *op.cases["bench"]):
-                # Two rows will do: what is compiled depends on the width alone.
-                few = op.few(case, 2)
-                inputs = op.inputs(few, "cpu")
-                incoming = {
-                    name: dy.contiguous() for name, dy in op.incoming(few, op.results(op.baseline, inputs)).items()
-                }
-                op.results(variant.fn, inputs, op.differentiable(inputs), incoming)
+STORED = ("sm_80", "sm_90")  # what is stored of other targets is spills alone
+OWN_CODE = tuple(target for target in TARGETS.values() if not target.name.endswith("a"))
 
 
-def triton_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, int]]]:
-    """(kernel and its specialisation and target, report) for each distinct Triton launch."""
-    import kernels
-    from kernels.lens.cuda.resources import report
+def cases(op: Operation) -> list[Case]:
+    """Edge cases in bfloat16 alone: what is compiled differs by width, alignment and missing arguments. Two rows will do."""
+    edge = [case for case in op.cases["edge"] if case.dtype == "bfloat16"]
+    return [op.few(case, 2) for case in (*edge, *op.cases["model"], *op.cases["bench"])]
+
+
+def plan(op: Operation, level: int, target: Target, chosen: Sequence[Case]) -> None:
+    """Every variant of a level on every case that it supports, with its gradients, as on a GPU of the target. For a caller
+    who watches the launches: nothing is to run."""
+    gpu = machine.with_gpu(target)
+    with machine.planning(target):
+        for case in chosen:
+            inputs = op.inputs(case, "cpu")
+            coming = op.incoming(case, op.results(op.baseline, inputs)).items()
+            incoming = {name: dy.contiguous() for name, dy in coming}
+            for variant in op.variants:
+                if variant.level == level and variant.unsupported(case, gpu) is None:
+                    op.results(variant.fn, inputs, op.differentiable(inputs), incoming)
+
+
+def triton_kernels(op: Operation, target: Target, chosen: Sequence[Case]) -> dict[str, Callable[[], Report]]:
+    """What compiles each distinct Triton launch, by kernel and specialisation."""
     from kernels.triton import compiler
     from kernels.triton.launch import watched
 
-    assert not kernels.machine.interpreting(), "set TRITON_INTERPRET=0"
+    assert not machine.interpreting(), "set TRITON_INTERPRET=0"
     launches: list[tuple] = []
     with watched(lambda *launch: launches.append(launch)):
-        run_without_launching(level=4)
-    seen = set()
+        plan(op, 4, target, chosen)
+    found: dict[str, Callable[[], Report]] = {}
     for kernel, _, args, options in launches:
-        signature, _, attributes, _ = compiler.specialised(kernel, args, options)
+        signature, _, attributes, _ = compiler.specialised(kernel, args, options, target)
         words = [f"{k}={v}" for k, v in (options | {"args": ",".join(signature.values())}).items()]
         label = f"{kernel.fn.__module__}.{kernel.fn.__name__} {' '.join(words)}"
         if attributes:
             label += f" aligned={','.join(str(i) for (i,) in attributes)}"
-        for target in targets:
-            if (label, target) in seen:
-                continue
-            seen.add((label, target))
-            compiled = compiler.compiled(kernel, args, options, target)
-            found = report(ptxas(compiled.asm["ptx"])) | {"shared_bytes": compiled.metadata.shared}
-            yield f"{label} sm_{target}", found
+        found.setdefault(label, partial(_triton, kernel, args, options, target))
+    return found
 
 
-def ptxas(ptx: str) -> str:
+def _triton(kernel: Any, args: tuple, options: dict[str, Any], target: Target) -> Report:
+    from kernels.triton import compiler
+
+    found = compiler.compiled(kernel, args, options, target)
+    _fits(found.metadata.shared, target)
+    return report(_ptxas(found.asm["ptx"])) | {"shared_bytes": found.metadata.shared}
+
+
+def _ptxas(ptx: str) -> str:
     """What the ptxas of Triton's wheel says of a PTX text."""
-    import triton
+    from triton.backends.nvidia.compiler import get_ptxas
 
-    binary = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
-    arch = re.search(r"\.target (sm_\w+)", ptx).group(1)
+    arch, number = re.search(r"\.target (sm_(\d+)\w*)", ptx).groups()
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
         file.flush()
-        command = [binary, "-v", f"--gpu-name={arch}", file.name, "-o", os.devnull]
+        command = [get_ptxas(int(number)).path, "-v", f"--gpu-name={arch}", file.name, "-o", "/dev/null"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
-def cuda_kernels(targets: tuple[int, ...]) -> Iterator[tuple[str, dict[str, int]]]:
-    """(file, kernel and target, report) for each kernel of CUDA C that is launched."""
-    from kernels.cuda.kernel import watched
-    from kernels.lens.cuda.resources import compiled
-
-    launched = {}
+def cuda_kernels(op: Operation, target: Target, chosen: Sequence[Case]) -> dict[str, Callable[[], Report]]:
+    """What compiles each kernel of CUDA C that is launched, by file, kernel and macros."""
+    found: dict[str, Callable[[], Report]] = {}
 
     def remember(kernel, grid, block, args, shared_mem):
-        launched[kernel._module._source.filename, kernel.name, kernel._module.options] = kernel
+        macros = [option.removeprefix("-D") for option in kernel._module.options if option.startswith("-D")]
+        label = " ".join((kernel._module._source.filename, kernel.name, *macros))
+        found.setdefault(label, partial(_cuda, kernel, shared_mem, target))
 
-    with watched(by=remember):
-        run_without_launching(level=5)
-    for (file, name, options), kernel in launched.items():
-        defines = [option.removeprefix("-D") for option in options if option.startswith("-D")]
-        for target in targets:
-            yield f"{file} {name} {' '.join(defines)} sm_{target}", compiled(kernel, target)
+    with watched_cuda(remember):
+        plan(op, 5, target, chosen)
+    return found
 
 
-def collect(targets: tuple[int, ...] = TARGETS) -> dict:
-    """Versions of the compilers, and what they say of every kernel for these compute capabilities, such as 90."""
-    versions = {name: importlib.metadata.version(name) for name in ("triton", "nvidia-cuda-nvrtc")}
-    return {"versions": versions, "kernels": dict([*triton_kernels(targets), *cuda_kernels(targets)])}
+def _cuda(kernel: Any, shared_mem: int, target: Target) -> Report:
+    found = compiled(kernel, target)
+    _fits(found["shared_bytes"] + shared_mem, target)
+    return found
+
+
+def _fits(shared_bytes: int, target: Target) -> None:
+    if shared_bytes > (most := target.shared_bytes_per_block):
+        raise ValueError(
+            f"the launch takes {shared_bytes:,} bytes of shared memory, and a block has {most:,} on {target}"
+        )
+
+
+def compile_all(op: Operation, target: Target, chosen: Sequence[Case]) -> dict[str, Report]:
+    """What the compilers say of each kernel of both languages."""
+    found = {}
+    for label, compile in (triton_kernels(op, target, chosen) | cuda_kernels(op, target, chosen)).items():
+        try:
+            found[label] = compile()
+        except Exception as error:
+            raise RuntimeError(f"{op.name}: {label} on {target}: {error}") from error
+    return found
+
+
+def unsupported(op: Operation) -> dict[str, dict[str, str]]:
+    """Why rungs of levels 4 and 5 cannot run on GPUs of some targets, on all cases or on some: the targets by reason."""
+    found: dict[str, dict[str, str]] = {}
+    for variant in (one for one in op.variants if one.level >= 4):
+        for target in OWN_CODE:
+            for reason in sorted({variant.unsupported(case, machine.with_gpu(target)) for case in cases(op)} - {None}):
+                of_rung = found.setdefault(variant.key, {})
+                of_rung[reason] = f"{of_rung.get(reason, '')} {target}".strip()
+    return found
+
+
+def as_stored(found: Mapping[str, Mapping[str, Report]]) -> dict[str, dict[str, Report]]:
+    """Of what was compiled, by target and kernel, what is stored, by kernel and target."""
+    kernels: dict[str, dict[str, Report]] = {}
+    for target, reports in found.items():
+        for label, said in reports.items():
+            of_kernel = kernels.setdefault(label, {})
+            if target in STORED:
+                of_kernel[target] = said
+            elif said["spilled_bytes"]:
+                of_kernel[target] = {"spilled_bytes": said["spilled_bytes"]}
+    return kernels
+
+
+def versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in ("triton", "nvidia-cuda-nvrtc")}
+
+
+def as_json(op: Operation, found: Mapping[str, Mapping[str, Report]]) -> str:
+    """A line for each kernel, so that a change shows as the lines that it is about."""
+    rows = (f"  {json.dumps(label)}: {json.dumps(said)}" for label, said in as_stored(found).items())
+    head = {"versions": versions(), "unsupported": unsupported(op)}
+    return json.dumps(head, indent=1)[:-2] + ',\n "kernels": {\n' + ",\n".join(rows) + "\n }\n}\n"
 
 
 if __name__ == "__main__":
-    text = json.dumps(collect(), indent=1) + "\n"
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(text)
-    else:
-        print(text, end="")
+    folder, names = sys.argv[1:2], sys.argv[2:] or kernels.operations()
+    for op in map(kernels.operation, names):
+        text = as_json(op, {target.name: compile_all(op, target, cases(op)) for target in OWN_CODE})
+        if folder:
+            Path(folder[0], f"{op.name}.json").write_text(text)
+        else:
+            print(text, end="")

@@ -10,6 +10,7 @@ Each takes (dy, x, weight, bias, eps) and gives (dx, dweight or None, dbias or N
 vectors, up to 8,192 and 32,768 columns, and the last a GPU of sm_90 or newer; other rows go to `partials`.
 """
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -28,18 +29,18 @@ from kernels.cuda.rows import (
     vectors_of_thread,
 )
 from kernels.cuda.template import kernel
-from kernels.hardware import REFERENCE, WARP
-from kernels.machine import Machine, multiprocessors
+from kernels.hardware import REFERENCE, WARP, Target
+from kernels.machine import Machine, has, multiprocessors, target
 from kernels.operation import Case, Variant
 from kernels.ops.layer_norm.cases import too_many_atomics
 from kernels.ops.layer_norm.registration import Gradients
-from kernels.unsupported import first_of, needs_compiler
+from kernels.unsupported import first_of, needs_compiler, needs_feature
 
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
 VECTOR_SOURCE = Path(__file__).with_name("layer_norm_backward_vector.cu")
 WIDEST_OF_BLOCK, WIDEST_OF_CLUSTER = 8_192, 32_768  # columns
 REGISTERS = {2: 168, 4: REFERENCE.registers_per_thread}  # of a thread, by itemsize
-SHARED_BYTES = REFERENCE.shared_bytes_per_block - 1024  # of a block, with 1 KiB for the static
+STATIC_SHARED_BYTES = 1024  # at most, of the kernel in which a row lies in registers
 
 
 def empty_gradients(x, weight, bias) -> Gradients:
@@ -92,16 +93,21 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
     return dx, dweight, dbias
 
 
-def queue_parameters(N: int, itemsize: int) -> tuple[int, int, int, int, int, bool]:
-    """VECTORS, THREADS, ROWS and STAGES of a block, BLOCKS of a multiprocessor, and FULL, for N columns in a block."""
+@functools.cache
+def queue_parameters(N: int, itemsize: int, target: Target) -> tuple[int, int, int, int, int, bool]:
+    """VECTORS, THREADS, ROWS and STAGES of a block, BLOCKS of a multiprocessor, and FULL, for N columns in a block.
+
+    STAGES is 0 where not even one row has room in shared memory.
+    """
     threads = power_of_2_from(threads_of_row(N))  # the parts of a row, one a warp, are merged in pairs
     vectors = vectors_of_thread(N, threads, itemsize)
     full = vectors * threads * VECTOR_BYTES == N * itemsize
-    if threads == WARP:
-        return vectors, threads, 8, 2, 1, full
-    blocks = max(REFERENCE.registers_per_multiprocessor // (REGISTERS[itemsize] * threads), 1)
-    stages = min(SHARED_BYTES // (blocks * 2 * vectors * threads * VECTOR_BYTES), 3)
-    return vectors, threads, 1, stages, blocks, full
+    rows, blocks, most = 8, 1, 2
+    if threads > WARP:
+        rows, blocks, most = 1, max(target.registers_per_multiprocessor // (REGISTERS[itemsize] * threads), 1), 3
+    room = target.shared_bytes_per_block - STATIC_SHARED_BYTES
+    stages = min(room // (blocks * 2 * vectors * threads * rows * VECTOR_BYTES), most)
+    return vectors, threads, rows, stages, blocks, full
 
 
 def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
@@ -109,7 +115,7 @@ def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
     dx, dweight, dbias = empty_gradients(x, weight, bias)
     M, N = x.shape
     columns = -(-N // cluster)
-    parameters = vectors, threads, rows, stages, blocks, full = queue_parameters(columns, x.itemsize)
+    parameters = vectors, threads, rows, stages, blocks, full = queue_parameters(columns, x.itemsize, target(x.device))
     slots = blocks * multiprocessors(x.device)
     if cluster > 1:
         # A cluster lies in one part of the GPU, and no part is an exact number of clusters: on an H200 clusters of 8 blocks
@@ -136,7 +142,7 @@ def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
 def queue(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU: which rows a block adds up, and in which order, is fixed."""
     N = x.shape[-1]
-    if x.numel() and N <= WIDEST_OF_BLOCK:
+    if x.numel() and N <= WIDEST_OF_BLOCK and queue_parameters(N, x.itemsize, target(x.device))[3]:
         dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
         if in_vectors(N, dy_rows, rows, columns):
             dx, dweight, dbias = in_registers(dy_rows, rows, columns, bias, eps, cluster=1)
@@ -152,7 +158,7 @@ def blocks_of_row(N: int) -> int:
 def cluster(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU: which rows a cluster adds up, and in which order, is fixed."""
     N = x.shape[-1]
-    if x.numel() and WIDEST_OF_BLOCK < N <= WIDEST_OF_CLUSTER and has_clusters(x.device):
+    if x.numel() and WIDEST_OF_BLOCK < N <= WIDEST_OF_CLUSTER and has(x.device, "clusters"):
         dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
         if in_vectors(N, dy_rows, rows, columns):
             dx, dweight, dbias = in_registers(dy_rows, rows, columns, bias, eps, blocks_of_row(N))
@@ -160,14 +166,10 @@ def cluster(dy, x, weight, bias, eps) -> Gradients:
     return queue(dy, x, weight, bias, eps)
 
 
-def has_clusters(device: torch.device) -> bool:
-    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
-
-
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
-    if machine.device == "cpu" and WIDEST_OF_BLOCK < case.shape[-1] <= WIDEST_OF_CLUSTER:
-        return f"more than {WIDEST_OF_BLOCK:,} columns are shared by a cluster of blocks, which runs on a GPU only"
-    return needs_compiler(case, machine)
+    """Narrower rows are another rung's, and wider ones."""
+    of_cluster = WIDEST_OF_BLOCK < case.shape[-1] <= WIDEST_OF_CLUSTER
+    return (needs_feature("clusters") if of_cluster else needs_compiler)(case, machine)
 
 
 ATOMICS = (SOURCE, Path(__file__))
