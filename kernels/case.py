@@ -15,7 +15,8 @@ class Case:
         dtype: of the inputs, by torch's name: "float32", "float16", "bfloat16".
         layout: of the main input and of the output's gradient; see kernels.layouts.
         values: "realistic" (a mean and outliers), "offset" (a mean far larger than the spread), "constant"
-            (no spread), "large", "small" or "nonfinite" (one row with a NaN, one with an infinity).
+            (no spread), "large", "small", "nonfinite" (one row with a NaN, one with an infinity), or what the operation
+            alone knows, such as "masked".
         seed: of the random numbers.
         params: the operation's own parameters, such as eps: they are passed to it.
         sizes: what shapes the inputs beside `shape`, such as kv_heads or classes: they are not passed.

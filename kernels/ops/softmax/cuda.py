@@ -20,8 +20,9 @@ import torch
 
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda import Kernel
-from kernels.cuda.rows import VECTOR_BYTES, power_of_2_from, scalar_threads
+from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, power_of_2_from, scalar_threads
 from kernels.cuda.template import kernel
+from kernels.hardware import REFERENCE, WARP
 from kernels.machine import Machine
 from kernels.operation import Case, Variant
 from kernels.unsupported import Reason, needs_compiler
@@ -39,7 +40,7 @@ def by_blocks(find: Callable[[torch.dtype], Kernel], *given: torch.Tensor) -> to
         M, N = rows[0].shape
         threads = scalar_threads(N)
         arguments = (*rows, out, *(matrix.stride(0) for matrix in rows), N)
-        find(out.dtype)((M,), (threads,), arguments, shared_mem=4 * threads)
+        find(out.dtype)((M,), (threads,), arguments, shared_mem=4 * threads)  # a float a thread, for trees
     return out
 
 
@@ -81,18 +82,19 @@ def vectors_of_row(out: torch.Tensor, *given: torch.Tensor) -> int:
 def vector_parameters(vectors: int, cluster: int) -> tuple[int, int, int]:
     """VECTORS, THREADS and ROWS for so many vectors of a row in a block: four or more a thread, eight or more in a cluster,
     whose barriers wait for every warp."""
-    if vectors > 128:
-        threads = min(1 << (vectors // (8 if cluster > 1 else 4)).bit_length() - 1, 1_024)
+    if vectors > 4 * WARP:
+        threads = min(1 << (vectors // (8 if cluster > 1 else 4)).bit_length() - 1, MOST_THREADS)
     else:  # neighbouring threads read 64 bytes at least
         threads = max(power_of_2_from(-(-vectors // 4)), min(power_of_2_from(vectors), 4))
-    return -(-vectors // threads), threads, 128 // threads if threads < 32 else max(64 // threads, 1)
+    return -(-vectors // threads), threads, 128 // threads if threads < WARP else max(64 // threads, 1)
 
 
 @functools.cache
 def shared_bytes_of_block(device: torch.device) -> int:
-    """The dynamic shared memory that a block can have, beside 1 KiB of static: on a CPU as on sm_90."""
-    found = torch.cuda.get_device_properties(device).shared_memory_per_block_optin if device.type == "cuda" else 232_448
-    return found - 1_024
+    """The dynamic shared memory that a block can have, beside 1 KiB of static; on a CPU that of the reference target."""
+    if device.type == "cpu":
+        return REFERENCE.shared_bytes_per_block - 1_024
+    return torch.cuda.get_device_properties(device).shared_memory_per_block_optin - 1_024
 
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:

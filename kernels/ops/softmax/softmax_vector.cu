@@ -38,7 +38,7 @@ struct Row {
         first = ((int)(blockIdx.x % CLUSTER) * VECTORS * THREADS + (int)threadIdx.x) * SIZE - before;
     }
 
-    __device__ Vector<T>& at(int k, int input = 0) { return slots[(input * VECTORS + k) * THREADS * ROWS]; }
+    __device__ T* at(int k, int input = 0) const { return (T*)(slots + (input * VECTORS + k) * THREADS * ROWS); }
     __device__ int column(int k, int j = 0) const { return first + k * THREADS * SIZE + j; }
     __device__ bool has(int k) const { return i < M && column(k) < N; }
     __device__ bool has(int k, int j) const { return 0 <= column(k, j) && column(k, j) < N; }
@@ -52,23 +52,22 @@ struct Row {
             // A vector shared with a neighbouring row is copied as a whole; before the first row and after the last is none.
             const long long from = i * stride + column(k);
             if (0 <= from && from + SIZE <= (M - 1) * stride + N)
-                __pipeline_memcpy_async(&at(k, input), x + from, 16);
+                __pipeline_memcpy_async(at(k, input), x + from, 16);
             else
                 for (int j = 0; j < SIZE; ++j)
-                    if (has(k, j)) ((T*)&at(k, input))[j] = x[from + j];
+                    if (has(k, j)) at(k, input)[j] = x[from + j];
         }
         __pipeline_commit();
     }
 
-    // Waits for the rows of all INPUTS, and puts `neutral` in place of their neighbours.
-    template <int INPUTS>
-    __device__ void wait(float neutral)
+    // Waits for so many inputs, and puts `neutral` in place of what is there of neighbouring rows.
+    __device__ void wait(int inputs, float neutral)
     {
         __pipeline_wait_prior(0);
         for (int k = 0; k < VECTORS; ++k)
             if (has(k) && !whole(k))
                 for (int j = 0; j < SIZE; ++j)
-                    for (int input = 0; input < INPUTS && !has(k, j); ++input) ((T*)&at(k, input))[j] = (T)neutral;
+                    for (int input = 0; input < inputs && !has(k, j); ++input) at(k, input)[j] = (T)neutral;
     }
 
     __device__ void put(T* out, int k, Vector<T> vector) const
@@ -118,30 +117,36 @@ __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS)
     begin();
     Row<T, VECTORS, THREADS, ROWS> row(y, M, N);
     row.fetch(x, x_stride);
-    row.template wait<1>(-1.0f / 0.0f);
+    row.wait(1, -1.0f / 0.0f);
 
     Part part;
-    for (int k = 0; k < VECTORS; ++k)
-        for (int p = 0; p < Vector<T>::PAIRS && row.has(k); ++p) {
-            float2 x = to_float2(row.at(k).at[p]);
+    for (int k = 0; k < VECTORS; ++k) {
+        if (!row.has(k)) continue;
+        const Vector<T> xs = load(row.at(k));
+        for (int p = 0; p < xs.PAIRS; ++p) {
+            float2 x = to_float2(xs.at[p]);
             part.largest = fmaxf(part.largest, fmaxf(x.x, x.y));
         }
-    for (int k = 0; k < VECTORS; ++k)
-        for (int p = 0; p < Vector<T>::PAIRS && row.has(k); ++p) {
-            float2 x = to_float2(row.at(k).at[p]);
+    }
+    for (int k = 0; k < VECTORS; ++k) {
+        if (!row.has(k)) continue;
+        const Vector<T> xs = load(row.at(k));
+        for (int p = 0; p < xs.PAIRS; ++p) {
+            float2 x = to_float2(xs.at[p]);
             part.sum += exp_for<T>(x.x - part.largest) + exp_for<T>(x.y - part.largest);
         }
+    }
     part = row_joined<THREADS>(part);
 
     const float scale = 1.0f / part.sum;
     for (int k = 0; k < VECTORS; ++k) {
         if (!row.has(k)) continue;
-        Vector<T> vector = row.at(k);
-        for (int p = 0; p < Vector<T>::PAIRS; ++p) {
-            float2 x = to_float2(vector.at[p]);
-            from_float2(vector.at[p], {exp_for<T>(x.x - part.largest) * scale, exp_for<T>(x.y - part.largest) * scale});
+        Vector<T> xs = load(row.at(k));
+        for (int p = 0; p < xs.PAIRS; ++p) {
+            float2 x = to_float2(xs.at[p]);
+            from_float2(xs.at[p], {exp_for<T>(x.x - part.largest) * scale, exp_for<T>(x.y - part.largest) * scale});
         }
-        row.put(y, k, vector);
+        row.put(y, k, xs);
     }
 }
 
@@ -154,21 +159,24 @@ __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS)
     Row<T, VECTORS, THREADS, ROWS> row(dx, M, N);
     row.fetch(dy, dy_stride, 0);
     row.fetch(y, y_stride, 1);
-    row.template wait<2>(0.0f);
+    row.wait(2, 0.0f);
 
     float2 dots = {0.0f, 0.0f};  // of even and of odd columns: two chains of additions, not one
-    for (int k = 0; k < VECTORS; ++k)
-        for (int p = 0; p < Vector<T>::PAIRS && row.has(k); ++p) {
-            float2 dy = to_float2(row.at(k, 0).at[p]), y = to_float2(row.at(k, 1).at[p]);
+    for (int k = 0; k < VECTORS; ++k) {
+        if (!row.has(k)) continue;
+        const Vector<T> dys = load(row.at(k, 0)), ys = load(row.at(k, 1));
+        for (int p = 0; p < ys.PAIRS; ++p) {
+            float2 dy = to_float2(dys.at[p]), y = to_float2(ys.at[p]);
             dots.x += dy.x * y.x;
             dots.y += dy.y * y.y;
         }
+    }
     const float dot = row_joined<THREADS>(dots.x + dots.y);
 
     for (int k = 0; k < VECTORS; ++k) {
         if (!row.has(k)) continue;
-        Vector<T> dys = row.at(k, 0), ys = row.at(k, 1);
-        for (int p = 0; p < Vector<T>::PAIRS; ++p) {
+        Vector<T> dys = load(row.at(k, 0)), ys = load(row.at(k, 1));
+        for (int p = 0; p < ys.PAIRS; ++p) {
             float2 dy = to_float2(dys.at[p]), y = to_float2(ys.at[p]);
             from_float2(dys.at[p], {y.x * (dy.x - dot), y.y * (dy.y - dot)});
         }

@@ -3,8 +3,8 @@
 Each is a mistake that people make. Those whose names begin with "gradient-" have the right output and a wrong gradient.
 """
 
-import functools
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -19,7 +19,7 @@ from kernels.ops.softmax.native import SIGNATURE, softmax, softmax_backward
 from kernels.ops.softmax.triton_forward import run
 from kernels.registration import differentiable
 from kernels.triton.launch import launch
-from kernels.unsupported import Reason, needs_compiler, needs_interpreter, never
+from kernels.unsupported import needs_compiler, needs_interpreter, never
 
 
 def no_largest(x):
@@ -29,10 +29,6 @@ def no_largest(x):
 
 def strides_ignored(x):
     return softmax(x.as_strided(x.shape, torch.empty(x.shape).stride()))
-
-
-def without_sum(dy, y):
-    return dy * y
 
 
 def diagonal_alone(dy, y):
@@ -49,18 +45,15 @@ def masked_lanes_kernel(x_ptr, y_ptr, row_stride, N, BLOCK_N: tl.constexpr):
     tl.store(y_ptr + row * N + columns, e / tl.sum(e), mask=columns < N)
 
 
-def masked_lanes(x):
-    def by_row(x, y):
-        M, N = x.shape
-        launch(masked_lanes_kernel, (M,), x, y, x.stride(0), N, BLOCK_N=triton.next_power_of_2(N))
-
-    return run(by_row, x)
+def masked_lanes(x, y):
+    M, N = x.shape
+    launch(masked_lanes_kernel, (M,), x, y, x.stride(0), N, BLOCK_N=triton.next_power_of_2(N))
 
 
 def edited(name: str, old: str, new: str) -> Callable:
     """A kernel of softmax.cu with one piece of its source replaced."""
 
-    @functools.cache
+    @cache
     def kernel(dtype: torch.dtype) -> Kernel:
         source = cuda.SCALAR.read_text()
         if old not in source:
@@ -69,7 +62,7 @@ def edited(name: str, old: str, new: str) -> Callable:
         module = RawModule(code=source.replace(old, new), path=cuda.SCALAR, name_expressions=(expression,))
         return module.get_function(expression)
 
-    return functools.partial(cuda.by_blocks, kernel)
+    return partial(cuda.by_blocks, kernel)
 
 
 def needs_order(case, machine):
@@ -82,16 +75,8 @@ HALF_A_TREE = edited("softmax_block", "half > 0", "half > 1")
 RACE = edited("softmax_block", "    __syncthreads();  // the next call", "    // the next call")
 
 
-def wrong(
-    level: int,
-    name: str,
-    idea: str,
-    forward: Callable,
-    backward: Callable = softmax_backward,
-    unsupported: Reason = never,
-) -> Variant:
-    fn = differentiable(SIGNATURE, forward, backward)
-    return Variant(level, name, fn, idea, (Path(__file__),), unsupported)
+def wrong(level, name, idea, forward, backward=softmax_backward, unsupported=never) -> Variant:
+    return Variant(level, name, differentiable(SIGNATURE, forward, backward), idea, (Path(__file__),), unsupported)
 
 
 VARIANTS = (
@@ -99,9 +84,9 @@ VARIANTS = (
     wrong(1, "other-dimension", "sums over the first dimension", lambda x: torch.softmax(x, 0)),
     wrong(1, "masked-rows-zero", "gives 0, not NaN, for a row of -inf", lambda x: softmax(x).nan_to_num()),
     wrong(1, "strides-ignored", "reads memory as if x were contiguous", strides_ignored),
-    wrong(1, "gradient-without-sum", "the gradient forgets the sum over the row", softmax, without_sum),
+    wrong(1, "gradient-without-sum", "the gradient forgets the sum over the row", softmax, lambda dy, y: dy * y),
     wrong(1, "gradient-diagonal", "the gradient of a sigmoid: y · (1 - y) · dy", softmax, diagonal_alone),
-    wrong(4, "masked-lanes", "lanes beyond the row hold 0", masked_lanes, unsupported=needs_interpreter),
+    wrong(4, "masked-lanes", "lanes beyond the row hold 0", partial(run, masked_lanes), unsupported=needs_interpreter),
     wrong(5, "stale-sum", "a larger value does not scale the sum so far", STALE_SUM, unsupported=needs_compiler),
     wrong(5, "half-a-tree", "ends the tree one step early", HALF_A_TREE, unsupported=needs_compiler),
     wrong(5, "race", "writes what others still read: the end of the first tree", RACE, unsupported=needs_order),
