@@ -15,6 +15,11 @@ CHAPTERS := $(wildcard book/*/*.ipynb)
 LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)
 # Chapters that judge times run one at a time.
 JUDGING = $(shell grep -l measure.verdict $(CHAPTERS))
+QUICK = $(shell grep -rlE 'mark\.(quick|always)' --include='test_*.py' tests)
+STARTED := $(shell date +%s)
+# What a change concerns runs in full, of the rest a share: SHARE=3/8 repeats one, CHANGED_SINCE=<commit> says what has changed.
+SHARE ?= auto
+SHARED := -p tests.budget -p tests.share --share=$(SHARE)
 # A cell that hangs is found in two minutes. Kernels that start at once do not take each other's ports.
 NBVAL := $(PY) -m pytest -p book.own_sockets --nbval --nbval-current-env --nbval-cell-timeout=120
 IN_LABS := --nbval-sanitize-with=labs/sanitize.cfg
@@ -24,15 +29,19 @@ ifneq ($(PY),$(VENV)/bin/python)
 export PYTHONPATH := $(CURDIR)$(addprefix :,$(PYTHONPATH))
 endif
 
-.PHONY: help setup doctor book lab labs test test-more test-gpu references resources counters measure clean
+.PHONY: help setup doctor book lab labs lint quick test shared exhaustive test-all test-gpu coverage
+.PHONY: references resources counters measure clean
 
 help:
 	@echo 'make book        build the book from the stored outputs'
 	@echo 'make lab         open JupyterLab on your copy of the chapters and labs'
 	@echo 'make labs        make the labs that learners get from the solved ones'
-	@echo 'make test        lint, tests, and every notebook against its stored outputs'
-	@echo 'make test-more   tests that drive a browser or take minutes'
+	@echo 'make quick       a minute: lint, types, the structure, two cases a level'
+	@echo 'make test        what you changed in full, of all other tests and notebooks an eighth'
+	@echo 'make exhaustive  the same of the tests that drive a browser or take minutes'
+	@echo 'make test-all    everything, before a release'
 	@echo 'make test-gpu    on a GPU: the check, the tests and every notebook'
+	@echo 'make coverage    which lines of kernels/ no test runs, in _build/coverage'
 	@echo 'make doctor      what is here, and what each missing piece costs'
 	@echo 'make references  execute every notebook and store its outputs'
 	@echo 'make resources   store what the compilers say of every kernel, or of OP=softmax'
@@ -64,20 +73,36 @@ labs: $(SETUP)
 	$(PY) book/references.py $(wildcard labs/solutions/*.ipynb)
 	$(PY) labs/generate.py
 
-test: $(SETUP)
+lint: $(SETUP)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m pytest -n 2 --dist worksteal tests
-	$(NBVAL) -p no:xdist $(JUDGING)
-	$(NBVAL) -n 2 --dist loadfile $(filter-out $(JUDGING),$(CHAPTERS))
-	$(NBVAL) $(IN_LABS) -n 2 --dist loadfile $(LABS)
+	$(PY) -m mypy
 
-test-more: $(SETUP)
-	$(PY) -m pytest -n 2 --dist worksteal -m 'slow and not alone' tests
-	$(PY) -m pytest -m 'browser or alone' tests
+quick: lint
+	$(PY) -m pytest -n 2 --dist worksteal $(SHARED) --touched-seconds=40 -m 'quick or always' $(QUICK)
+	@$(PY) -m tests.budget 'make quick' $(STARTED)
+
+test: shared
+	@$(PY) -m tests.budget 'make test' $(STARTED)
+
+shared: lint
+	$(PY) -m pytest -n 2 --dist worksteal $(SHARED) --touched-seconds=400 tests
+	$(NBVAL) $(SHARED) --touched-seconds=60 -p no:xdist $(JUDGING)
+	$(NBVAL) $(SHARED) --touched-seconds=80 -n 2 --dist loadfile $(filter-out $(JUDGING),$(CHAPTERS))
+	$(NBVAL) $(SHARED) --touched-seconds=80 $(IN_LABS) -n 2 --dist loadfile $(LABS)
+
+exhaustive: $(SETUP)
+	$(PY) -m pytest -n 2 --dist worksteal $(SHARED) --touched-seconds=200 -m 'slow and not alone' tests
+	$(PY) -m pytest $(SHARED) --touched-seconds=100 -m 'browser or alone' tests
+
+test-all: $(SETUP)
+	$(MAKE) shared exhaustive SHARE=1/1
+
+coverage: $(SETUP)
+	$(PY) -m pytest -n 2 --dist worksteal --cov=kernels --cov-report=html:_build/coverage --cov-report=term:skip-covered tests
 
 test-gpu: $(SETUP)
-	$(PY) -m kernels check --device cuda
+	$(PY) -m kernels check --device cuda --all
 	$(PY) -m kernels check --device cuda --wrong
 	$(NBVAL) -p no:xdist $(JUDGING)
 	$(NBVAL) -n 6 --dist loadfile $(filter-out $(JUDGING),$(CHAPTERS))

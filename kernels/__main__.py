@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,7 @@ from rich.table import Table
 import kernels
 from kernels import check as checking
 from kernels import machine
+from kernels.case_selection import selection, smallest_first
 from kernels.doctor import findings
 from kernels.grading.command import grade
 from kernels.lens.command import lens
@@ -62,16 +65,25 @@ def show(op: str, variant: str) -> None:
 
 
 @app.command()
-def check(ops: Names = None, device: Device = None, wrong: bool = False) -> None:
-    """Check every variant on every case against float64; exit 1 if any is wrong.
+def check(
+    ops: Names = None,
+    device: Device = None,
+    wrong: Annotated[
+        bool, typer.Option("--wrong", help="the deliberately wrong variants; exit 1 if one passes")
+    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="every variant on every case, which takes minutes")] = False,
+) -> None:
+    """Check the variants against float64; exit 1 if any is wrong.
 
-    With --wrong, check the deliberately wrong variants instead, and exit 1 if one of them passes.
+    Without --all each level meets each special case once, on one of its variants and in one dtype, the same at every run; a
+    wrong variant is checked until it is rejected, the smallest cases first.
     """
     where = _device(device)
     failed = False
     for op in _operations(ops):
         variants = op.wrong if wrong else op.variants
-        results = list(_progress(checking.check(op, variants, device=where), len(variants) * _cases(op), op.name))
+        found, most = _checks(op, where, wrong, every)
+        results = list(_progress(found, most, op.name))
         table = Table("variant", "right", "wrong", "skipped", "worst ratio", title=f"{op.name} on {where}")
         for variant in variants:
             mine = [result for result in results if result.variant == variant.key]
@@ -179,8 +191,25 @@ def _known(op: str, variant: str) -> str:
     return variant
 
 
-def _cases(op: kernels.Operation) -> int:
-    return len(op.cases["edge"]) + len(op.cases["model"])
+def _checks(op: kernels.Operation, device: str, wrong: bool, every: bool) -> tuple[Iterator[checking.Result], int]:
+    """The results of a check, as they are known, and how many they are at most."""
+    cases = (*op.cases["edge"], *op.cases["model"])
+    variants = op.wrong if wrong else op.variants
+    if every:
+        return checking.check(op, variants, cases, device), len(cases) * len(variants)
+    if wrong:
+        found = (checking.check(op, (variant,), smallest_first(cases), device) for variant in variants)
+        return (result for results in found for result in _until_rejected(results)), len(cases) * len(variants)
+    chosen = selection(cases, variants, machine.here(device))
+    found = (checking.check(op, rungs, (case,), device) for case, rungs in chosen)
+    return chain.from_iterable(found), sum(len(rungs) for _, rungs in chosen)
+
+
+def _until_rejected(results: Iterable[checking.Result]) -> Iterator[checking.Result]:
+    for result in results:
+        yield result
+        if result.failure:
+            return
 
 
 def _progress(items, total: int, name: str):

@@ -32,6 +32,7 @@ _MEMBERS = {
 _FINDERS = {"operation": "operation", "operations": "operation", "labs": "lab", "exercise": "lab"}
 _DEFINING = {"kernels/operation.py", "kernels/grading/labs/__init__.py"}  # of the finders, which look and use nothing
 _STARTED = re.compile(r"\.ipynb$|^kernels/|(^|/)(test_\w+|conftest)\.py$")  # what nothing needs to import
+_READING = {"jupyter-book": re.compile(r"_(config|toc)\.yml|book/(_ext|_static)/|book/.*\.md")}  # what a command reads
 _SCRIPTS = {"labs/generate.py", "labs/working_copies.py"}
 
 
@@ -59,14 +60,17 @@ class Dependents:
         self.members: dict[tuple[str, str], set[str]] = defaultdict(set)
         for file in self.files:
             path = PurePosixPath(file)
-            self._named[path.name].add(file)
+            if path.name != "__init__.py":
+                self._named[path.name].add(file)
             if path.parent not in folders:
                 self._named[path.parent.name].add(file)
             if which := member(file):
                 self.members[which].add(file)
         self._exports: dict[str, str] = {}
         if PACKAGE in sources:
-            self._exports = {name: used for name, used in self._imports(PACKAGE, self._tree(PACKAGE))}
+            imports = self._imports(PACKAGE, self._tree(PACKAGE))
+            for name, used in imports:
+                self._exports.setdefault(name, used)
         self._used_by: dict[str, set[str]] = defaultdict(set)
         for file in sources:
             for used in self._uses(file) - {file} - EVERYWHERE:
@@ -115,20 +119,33 @@ class Dependents:
         """The module or the files that a string names; of several of one name those in the file's own folder."""
         if re.fullmatch(r"kernels(\.\w+)+", text):
             return set(self._module(text, file))
-        found = self._named.get(text.rpartition("/")[2], set()) if len(text) < 100 else set()
+        if "\n" in text:
+            return self._imported_in(text, file)
+        if text in _READING:
+            return {one for one in self.files if _READING[text].match(one)}
+        found = self._named.get(text.rpartition("/")[2], set())
         return {one for one in found if PurePosixPath(one).is_relative_to(PurePosixPath(file).parent)} or found
+
+    def _imported_in(self, program: str, file: str) -> set[str]:
+        """The files that a program in a string, or a part of one, imports."""
+        lines = re.findall(r"^\s*(?:from ([\w.]+) )?import ([\w.]+)", program, re.MULTILINE)
+        found = (self._import_from(base, name, file) if base else self._import(name, file) for base, name in lines)
+        return {path for imports in found for _, path in imports}
 
     def _imports(self, file: str, tree: ast.AST) -> Iterator[tuple[str, str]]:
         """(name, file that it leads to) of what a file imports."""
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    yield from ((alias.name, path) for path in self._module(alias.name, file))
+                    yield from self._import(alias.name, file)
             elif isinstance(node, ast.ImportFrom):
                 above = PurePosixPath(file).parents[node.level - 1].parts if node.level else ()
                 base = ".".join([*above, *filter(None, [node.module])])
                 for alias in node.names:
                     yield from self._import_from(base, alias.name, file)
+
+    def _import(self, name: str, file: str) -> Iterator[tuple[str, str]]:
+        yield from ((name, path) for path in self._module(name, file))
 
     def _import_from(self, base: str, name: str, file: str) -> Iterator[tuple[str, str]]:
         modules = [*self._module(f"{base}.{name}", file)]
@@ -150,7 +167,8 @@ class Dependents:
                 return
 
     def _beside(self, file: str, sources: set[str]) -> set[str]:
-        for folder in PurePosixPath(file).parents:
+        parents = PurePosixPath(file).parents
+        for folder in parents[1:] if file.endswith("/__init__.py") else parents:
             if folder.name and (here := {one for one in sources if PurePosixPath(one).parent == folder}):
                 return here
         return set()

@@ -7,9 +7,9 @@
 A notebook is one test here. Which share a test belongs to is a hash of its name, so that it stays when others come and go. A
 test marked `always` is in every share.
 
-A change concerns the tests that use a changed file (`dependents`); where those are of one operation or lab, as a parameter
-says, only files of that one count. Where they would take longer than --touched-seconds, by what CONTRIBUTING's table allows
-each, those nearest to the change run, and of the others their share.
+A change concerns the tests that use a changed file (`dependents`). A parameter that is or names an operation, a lab or a file
+says which one a test is of: other operations or labs do not count then. Where the tests of a change would take longer than
+--touched-seconds, by what CONTRIBUTING's table allows each, those nearest to the change run, and of the others their share.
 """
 
 import hashlib
@@ -107,16 +107,16 @@ def git(*words: str) -> str:
 
 def base() -> str:
     """The commit since which files count as changed: CHANGED_SINCE; else on a branch where it left main; else, on main, what
-    has not been pushed; else the last commit's parent. Empty where there is none, as in a copy without its history."""
+    has not been pushed; else the last commit's parent, or the only commit. Empty in a copy without its history."""
     if given := os.environ.get("CHANGED_SINCE"):
         if not git("rev-parse", "--verify", "--quiet", f"{given}^{{commit}}"):
             raise pytest.UsageError(f"CHANGED_SINCE: git knows no commit {given!r}")
         return given
-    head = git("rev-parse", "HEAD")
+    head = git("rev-parse", "--verify", "--quiet", "HEAD")
     for main in ("main", "origin/main"):
         if (left := git("merge-base", "HEAD", main)) and left != head:
             return left
-    return git("rev-parse", "--verify", "--quiet", "HEAD~1")
+    return git("rev-parse", "--verify", "--quiet", "HEAD~1") or head
 
 
 _CHOICE, _SAID = pytest.StashKey["Choice"](), pytest.StashKey[str]()
@@ -132,7 +132,9 @@ class Choice:
         dependents = Dependents(ROOT, files) if changed else None
         self._members = dependents.members if dependents else {}
         self._steps = {file: dependents.steps(file) for file in changed - EVERYWHERE} if dependents else {}
-        self.described = f"{len(changed)} files changed since {since[:10]}" if since else "nothing: no earlier commit"
+        self.described = (
+            f"{len(changed)} files changed since {since[:10]}" if since else "no change: there is no history"
+        )
 
     def of(self, items: list[pytest.Item]) -> tuple[set[pytest.Item], str]:
         """The items to run, and a line that says how many and why."""
@@ -154,8 +156,11 @@ class Choice:
     def _steps_to(self, item: pytest.Item) -> int | None:
         """How many steps from file to file a test is from the nearest change that concerns it; None: no change does."""
         path = item.path.relative_to(ROOT).as_posix()
-        own = {which for which in (member(path), *parameters(item)) if which in self._members}
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        names = {value if isinstance(value, str) else getattr(value, "name", None) for value in values}
+        own = {which for which in self._members if which[1] in names or which == member(path)}
         files = {path}.union(*(self._members[which] for which in own))
+        files |= {one.relative_to(ROOT).as_posix() for one in values if isinstance(one, Path) and ROOT in one.parents}
         found = []
         for changed, steps in self._steps.items():
             which = member(changed)
@@ -174,10 +179,3 @@ def changed_files(since: str) -> tuple[set[str], set[str]]:
 def name_of(item: pytest.Item) -> str:
     """The name whose hash says the share: the whole notebook's, or the test's with its parameters."""
     return item.nodeid.partition("::")[0] if item.path.suffix == ".ipynb" else item.nodeid
-
-
-def parameters(item: pytest.Item) -> set[tuple[str, str]]:
-    """What the parameters of a test may stand for: operations and labs, by the strings or names that they are."""
-    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    names = {value if isinstance(value, str) else getattr(value, "name", None) for value in values}
-    return {(kind, name) for name in names for kind in ("operation", "lab")}

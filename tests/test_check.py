@@ -44,6 +44,15 @@ def in_one_dtype(op, variant):
     return [case for index, case in enumerate(all_cases(op)) if (index // 3 + index + turn) % 3 == 0]
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize(("op", "variant"), DEFAULTS)
+def test_two_cases_of_a_level(op, variant):
+    """A plain one, and one in another dtype that is laid out otherwise or has values that are not usual."""
+    small = [case for case in all_cases(op) if 100 <= math.prod(case.shape) < 10_000]
+    other = (case for case in small if (case.layout, case.values) != ("contiguous", "realistic"))
+    judge(op, variant, [small[0], next(case for case in other if case.dtype != small[0].dtype)])
+
+
 @pytest.mark.parametrize(("op", "variant"), DEFAULTS)
 def test_what_a_user_gets_is_right(op, variant):
     cases = [case for case in in_one_dtype(op, variant) if case.shape[-1] < WIDEST]

@@ -84,10 +84,54 @@ def test_check_of_wrong_variants_exits_1_when_one_passes(run, monkeypatch):
     case = kernels.Case((3, 5), "float16")
     names = [variant.key for variant in kernels.operation("layer_norm").wrong]
     results = [Result("layer_norm", name, case, 7.0, "y: wrong") for name in names]
-    monkeypatch.setattr(kernels.check, "check", lambda *a, **k: iter(results))
+    monkeypatch.setattr(
+        kernels.check,
+        "check",
+        lambda op, variants, *rest: (r for r in results if r.variant in [v.key for v in variants]),
+    )
     assert run("check", "--wrong", "--device", "cpu").exit_code == 0
     results[3] = Result("layer_norm", names[3], case, 0.5)
     assert run("check", "--wrong", "--device", "cpu").exit_code == 1
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """The (variant, case) that the check is asked for; what is wrong is rejected on cases with more than one row."""
+    asked = []
+
+    def check(op, variants, cases, device):
+        for case in cases:
+            for variant in variants:
+                asked.append((variant.key, case))
+                yield Result(
+                    op.name, variant.key, case, 7.0, "y: wrong" if variant in op.wrong and case.shape[0] > 1 else None
+                )
+
+    monkeypatch.setattr(kernels.check, "check", check)
+    return asked
+
+
+def test_check_meets_a_selection_and_with_all_everything(run, checked):
+    op = kernels.operation("layer_norm")
+    cases = (*op.cases["edge"], *op.cases["model"])
+    assert run("check", op.name, "--device", "cpu").exit_code == 0
+    assert {key for key, _ in checked} == {variant.key for variant in op.variants}
+    assert len(checked) < len(op.variants) * len(cases) / 10
+    checked.clear()
+    assert run("check", op.name, "--device", "cpu", "--all").exit_code == 0
+    assert len(checked) == len(op.variants) * len(cases)
+
+
+def test_check_of_wrong_variants_ends_where_each_is_rejected(run, checked):
+    op = kernels.operation("layer_norm")
+    assert run("check", op.name, "--device", "cpu", "--wrong").exit_code == 0
+    for variant in op.wrong:
+        *passed, rejected = [case for key, case in checked if key == variant.key]
+        assert rejected.shape[0] > 1
+        assert all(case.shape[0] <= 1 for case in passed)
+    checked.clear()
+    assert run("check", op.name, "--device", "cpu", "--wrong", "--all").exit_code == 0
+    assert len(checked) == len(op.wrong) * sum(len(op.cases[kind]) for kind in ("edge", "model"))
 
 
 @pytest.mark.parametrize("device", ["tpu", *([] if torch.cuda.is_available() else ["cuda"])])

@@ -31,7 +31,7 @@ LAYERS = (
     ("operation",),
     ("cuda", "triton", "levels", "records", "registration"),
     ("ops",),
-    ("check", "modules", "doctor"),
+    ("case_selection", "check", "modules", "doctor"),
     ("lens", "measure"),
     ("grading",),
     ("__init__",),

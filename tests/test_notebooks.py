@@ -195,20 +195,20 @@ def less_digits(value: object) -> object:
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_references_are_stable_to_the_byte(tmp_path):
+@each_path
+def test_references_are_stable_to_the_byte(path, tmp_path):
     """Executing a notebook a second time changes no byte. In a copy, so that a failure leaves the references alone."""
     for folder in ("book", "labs"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    copies = {path: tmp_path / path.relative_to(ROOT) for path in EVERY}
+    copy = tmp_path / path.relative_to(ROOT)
 
-    def changed(paths: list[Path]) -> list[Path]:
-        """Those of which another execution changes a byte."""
-        before = {path: copies[path].read_bytes() for path in paths}
-        subprocess.run([sys.executable, ROOT / "book" / "references.py", *map(copies.get, paths)], check=True)
-        return [path for path in paths if copies[path].read_bytes() != before[path]]
+    def changed() -> bool:
+        """Whether another execution changes a byte."""
+        before = copy.read_bytes()
+        subprocess.run([sys.executable, ROOT / "book" / "references.py", copy], check=True)
+        return copy.read_bytes() != before
 
-    elsewhere = changed(EVERY)  # stored on another processor
-    for path in elsewhere:
-        for old, new in zip(code_cells(path), code_cells(copies[path]), strict=True):
+    if changed():  # stored on another processor
+        for old, new in zip(code_cells(path), code_cells(copy), strict=True):
             assert less_digits(new) == less_digits(old), f"{path.name}, cell {old['id']}"
-    assert not changed(elsewhere)
+        assert not changed()

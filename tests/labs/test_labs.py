@@ -28,7 +28,7 @@ ACCEPTED = [
 
 
 def parametrized(names, rows, title, kind):
-    """A test for each row. Of each kind the first is run by `make test`, the others by `make test-more`."""
+    """A test for each row. Of each kind the first is run by `make test`, the others by `make exhaustive`."""
     kinds = [kind(row) for row in rows]
     marks = [[pytest.mark.slow] if kinds[i] in kinds[:i] else [] for i in range(len(rows))]
     return pytest.mark.parametrize(

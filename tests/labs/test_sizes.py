@@ -46,7 +46,7 @@ SMALL = {
 
 
 def texts(changes):
-    """One of them for `make test`, the others for `make test-more`."""
+    """One of them for `make test`, the others for `make exhaustive`."""
     rows = enumerate(changes.items())
     return [pytest.param(*key, *to, id=key[1], marks=[pytest.mark.slow] * (row > 0)) for row, (key, to) in rows]
 
