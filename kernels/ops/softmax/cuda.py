@@ -11,7 +11,6 @@ The last two need matrices whose rows start equally far from a multiple of 16 by
 clusters a GPU of sm_90 or newer. Other rows go to `online` and `warp`.
 """
 
-import functools
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,14 +21,15 @@ from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda import Kernel
 from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, power_of_2_from, scalar_threads
 from kernels.cuda.template import kernel
-from kernels.hardware import REFERENCE, WARP
-from kernels.machine import Machine
+from kernels.hardware import WARP
+from kernels.machine import Machine, has, target
 from kernels.operation import Case, Variant
-from kernels.unsupported import Reason, needs_compiler
+from kernels.unsupported import Reason, needs_compiler, needs_feature
 
 SCALAR, VECTOR = (Path(__file__).with_name(name) for name in ("softmax.cu", "softmax_vector.cu"))
 WIDEST_OF_BLOCK = 5_120  # vectors of a row, up to which a block takes it alone
 CLUSTER = 8  # blocks: as many as every GPU with clusters grants
+STATIC_SHARED_BYTES = 1_024  # at most, beside the dynamic
 
 
 def by_blocks(find: Callable[[torch.dtype], Kernel], *given: torch.Tensor) -> torch.Tensor:
@@ -52,16 +52,11 @@ def by_vectors(name: str, otherwise: Callable, *given: torch.Tensor, clusters: b
     rows = [as_rows(tensor) for tensor in given]
     M, N = rows[0].shape
     vectors, cluster = vectors_of_row(out.view(M, N), *rows), 1
-    if (
-        vectors > WIDEST_OF_BLOCK
-        and clusters
-        and out.is_cuda
-        and torch.cuda.get_device_capability(out.device) >= (9, 0)
-    ):
+    if clusters and vectors > WIDEST_OF_BLOCK and has(out.device, "clusters"):
         cluster = CLUSTER
     parameters = of_thread, threads, of_block = vector_parameters(-(-vectors // cluster), cluster)
     shared_bytes = len(given) * of_thread * threads * of_block * VECTOR_BYTES
-    if not 0 < shared_bytes <= shared_bytes_of_block(out.device):
+    if not 0 < shared_bytes <= target(out.device).shared_bytes_per_block - STATIC_SHARED_BYTES:
         return otherwise(*given)
     defines = (f"CLUSTER={cluster}",)
     launched = kernel(VECTOR, name, out.dtype, *parameters, defines=defines, shared_bytes=shared_bytes)
@@ -89,19 +84,9 @@ def vector_parameters(vectors: int, cluster: int) -> tuple[int, int, int]:
     return -(-vectors // threads), threads, 128 // threads if threads < WARP else max(64 // threads, 1)
 
 
-@functools.cache
-def shared_bytes_of_block(device: torch.device) -> int:
-    """The dynamic shared memory that a block can have, beside 1 KiB of static; on a CPU that of the reference target."""
-    if device.type == "cpu":
-        return REFERENCE.shared_bytes_per_block - 1_024
-    return torch.cuda.get_device_properties(device).shared_memory_per_block_optin - 1_024
-
-
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
     widest = WIDEST_OF_BLOCK * VECTOR_BYTES // getattr(torch, case.dtype).itemsize
-    if machine.device == "cpu" and case.shape[-1] > widest:
-        return f"more than {widest:,} columns are shared by a cluster of blocks, which runs on a GPU only"
-    return needs_compiler(case, machine)
+    return (needs_feature("clusters") if case.shape[-1] > widest else needs_compiler)(case, machine)
 
 
 def rung(name: str, fn: Callable, idea: str, source: Path, unsupported: Reason = needs_compiler) -> Variant:
