@@ -5,10 +5,10 @@ Rungs of the forward, plain to best:
     online     both in one pass, joined by shuffles.
     vector     16-byte copies into shared memory, where the row stays.
     cluster    wide rows: shared by the blocks of a cluster.
-Rungs of the backward: warp, with sums by shuffles, then vector and cluster.
+Rungs of the backward: backward-warp, with sums by shuffles, then backward-vector and backward-cluster.
 
 The last two need matrices whose rows start equally far from a multiple of 16 bytes, as those with the same strides do, and
-clusters a GPU of sm_90 or newer. Other rows go to `online` and `warp`.
+clusters a GPU of sm_90 or newer. Other rows go to `online` and `backward-warp`.
 """
 
 from collections.abc import Callable
@@ -107,7 +107,7 @@ FORWARD = (
     rung("cluster", cluster, "wide rows: shared by a cluster of blocks", VECTOR, cluster_unsupported),
 )
 BACKWARD = (
-    rung("warp", warp, "one block a row, two passes, the sum by shuffles", SCALAR),
-    rung("vector", vector_backward, "16-byte copies into shared memory, where both rows stay", VECTOR),
-    rung("cluster", cluster_backward, "wide rows: shared by a cluster of blocks", VECTOR, cluster_unsupported),
+    rung("backward-warp", warp, "one block a row, two passes, the sum by shuffles", SCALAR),
+    rung("backward-vector", vector_backward, "16-byte copies into shared memory, where both rows stay", VECTOR),
+    rung("backward-cluster", cluster_backward, "wide rows: shared by a cluster of blocks", VECTOR, cluster_unsupported),
 )

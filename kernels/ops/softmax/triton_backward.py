@@ -3,10 +3,10 @@
     dx_ij = y_ij · (dy_ij - sum_k dy_ik y_ik)
 
 Rungs, plain to best:
-    passes    one program a row, which reads dy and y twice: for the sum, for dx.
-    rows      both are read once and kept in registers, narrow rows several at a time.
-    parts     rows that no cache keeps: one program a part of a row; their sums are joined by a second kernel.
-Rows too wide for `rows` go to `passes`.
+    backward-passes    one program a row, which reads dy and y twice: for the sum, for dx.
+    backward-rows      both are read once and kept in registers, narrow rows several at a time.
+    backward-parts     rows that no cache keeps: one program a part of a row; their sums are joined by a second kernel.
+Rows too wide for `backward-rows` go to `backward-passes`.
 """
 
 import torch
@@ -97,7 +97,7 @@ def by_parts(dy, y, dx) -> None:
 
 
 BACKWARD = (
-    rung("passes", "one program a row, which reads dy and y twice", by_passes, __file__),
-    rung("rows", "read once, kept in registers, narrow rows several at a time", by_rows, __file__),
-    rung("parts", "widest rows: one program a part, joined by a second kernel", by_parts, __file__),
+    rung("backward-passes", "one program a row, which reads dy and y twice", by_passes, __file__),
+    rung("backward-rows", "read once, kept in registers, narrow rows several at a time", by_rows, __file__),
+    rung("backward-parts", "widest rows: one program a part, joined by a second kernel", by_parts, __file__),
 )
