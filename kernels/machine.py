@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS, Target, target_of
+from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS, Target, has_feature, target_of
 
 _planned: Target | None = None
 
@@ -99,14 +99,16 @@ def planning(target: Target) -> Iterator[None]:
 
 def target(device: torch.device) -> Target:
     """The target whose limits a launch on a device keeps: of a GPU its own, of a CPU the reference or the planned one."""
-    return _planned or REFERENCE if device.type == "cpu" else _of_gpu(device)
+    return _planned or REFERENCE if device.type == "cpu" else target_of(_capability(device))
 
 
 def has(device: torch.device, feature: str) -> bool:
     """Whether a launch on a device can rely on a feature that only some targets have. The CPU runtime has none of them."""
-    return feature in target(device).features and (device.type != "cpu" or _planned is not None)
+    if device.type == "cpu":
+        return _planned is not None and has_feature(divmod(_planned.capability, 10), feature)
+    return has_feature(_capability(device), feature)
 
 
 @functools.cache
-def _of_gpu(device: torch.device) -> Target:
-    return target_of(torch.cuda.get_device_capability(device))
+def _capability(device: torch.device) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kernels.case import Case
-from kernels.hardware import TARGETS
+from kernels.hardware import TARGETS, has_feature
 from kernels.machine import Machine
 
 Reason = Callable[[Case, Machine], str | None]
@@ -34,14 +34,14 @@ def needs_interpreter(case: Case, machine: Machine) -> str | None:
 
 def needs_feature(feature: str) -> Reason:
     """For kernels that use what only some targets have (kernels.hardware)."""
-    having = [target for target in TARGETS.values() if feature in target.features]
+    first = next(target for target in TARGETS.values() if feature in target.features)
 
     def reason(case: Case, machine: Machine) -> str | None:
         if machine.capability is None:
             return f"needs a GPU with {feature}, which the CPU runtime does not have"
-        if any(target.runs_on(machine.capability) for target in having):
+        if has_feature(machine.capability, feature):
             return None
-        return f"needs a GPU with {feature}, which came with {having[0]}"
+        return f"needs a GPU with {feature}, which came with {first}"
 
     return reason
 

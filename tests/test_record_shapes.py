@@ -4,10 +4,10 @@ import pytest
 from stored import counters, resources
 from toys import TOYS
 
-import kernels
 from kernels import lens
 from kernels.case import Case
 from kernels.check import check
+from kernels.hardware import REFERENCE
 from kernels.measure.compare import compare
 from kernels.operation import Variant
 from kernels.triton.launch import watched
@@ -57,16 +57,14 @@ def test_it_is_counted(op):
 
 
 @EACH
-def test_it_is_compiled(op, monkeypatch):
-    monkeypatch.setattr(kernels, "operations", lambda: (op.name,))
-    monkeypatch.setattr(kernels, "operation", lambda name: op)
+def test_it_is_compiled(op):
     if op.forward[1].level == 5:
-        found = dict(resources.cuda_kernels((90,)))
-        assert len(found) == 2 and all(one["spilled_bytes"] == 0 for one in found.values())
+        found = [compile() for compile in resources.cuda_kernels(op, REFERENCE, resources.cases(op)).values()]
+        assert len(found) == 2 and all(said["spilled_bytes"] == 0 for _, said in found)
     else:
         seen = []
         with watched(lambda kernel, *launch: seen.append(kernel)):
-            resources.run_without_launching(level=4)
+            resources.plan(op, 4, REFERENCE, resources.cases(op))
         assert len(seen) == 5  # two edge cases with rows in bfloat16, and all others
 
 

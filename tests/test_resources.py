@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from stored.resources import OWN_CODE, unsupported
+from stored.resources import GPUS, unsupported
 
 import kernels
-from kernels.hardware import REFERENCE
+from kernels.hardware import REFERENCE, TARGETS
 from kernels.lens.cuda.resources import report
 
 FOLDER = Path(__file__).parent
@@ -44,11 +44,10 @@ def compiled(op, chosen):
         pytest.skip(f"stored for {versions}, here are {here(versions)}")
     code = f"""import json, kernels
 from kernels.hardware import TARGETS
-from stored.resources import as_stored, cases, compile_all
+from stored.resources import cases, compile_all
 op = kernels.operation({op!r})
-print(json.dumps(as_stored({{
-    name: compile_all(op, TARGETS[name], cases(op)[first::step]) for name, (first, step) in {chosen!r}.items()
-}})))"""
+chosen = {{TARGETS[name]: cases(op)[first::step] for name, (first, step) in {chosen!r}.items()}}
+print(json.dumps(compile_all(op, chosen)))"""
     path = os.pathsep.join([str(FOLDER.parent), str(FOLDER)])
     # A process of its own: Triton must be a compiler in it.
     environment = os.environ | {"TRITON_INTERPRET": "0", "PYTHONPATH": path}
@@ -57,38 +56,36 @@ print(json.dumps(as_stored({{
     return json.loads(run.stdout)
 
 
-def differences(op, found, targets):
-    targets = list(targets)
-    stored = STORED[op]["kernels"]
-    return [
-        f"{kernel} on {target}\n  stored {stored.get(kernel, {}).get(target)}\n  now    {said.get(target)}"
-        for kernel, said in found.items()
-        for target in targets
-        if target in said and said[target] != stored.get(kernel, {}).get(target)
-    ]
+def differences(stored, found):
+    changed = [kernel for kernel in {**stored, **found} if stored.get(kernel) != found.get(kernel)]
+    return [f"{kernel}\n  stored {stored.get(kernel)}\n  now    {found.get(kernel)}" for kernel in changed]
 
 
 @pytest.mark.parametrize("op", STORED)
 def test_some_kernels_compile_as_before(op):
     """A tenth of the cases for the reference target, and others of them, a fiftieth each, for the other targets."""
-    chosen = {
-        name: (0, 10) if name == REFERENCE.name else (5 + number, 50) for number, name in enumerate(map(str, OWN_CODE))
+    chosen = {str(gpu): (5 + number, 50) for number, gpu in enumerate(GPUS)} | {REFERENCE.name: (0, 10)}
+    found = {kernel: said for kernel, said in compiled(op, chosen).items() if said}
+    stored = {
+        kernel: {target: STORED[op]["kernels"].get(kernel, {}).get(target) for target in said}
+        for kernel, said in found.items()
     }
-    found = compiled(op, chosen)
-    changed = differences(op, found, map(str, OWN_CODE))
     assert len([said for said in found.values() if REFERENCE.name in said]) >= 2
-    assert not changed, "\n".join([*changed, IF_MEANT])
+    assert not (changed := differences(stored, found)), "\n".join([*changed, IF_MEANT])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", [str(target) for target in OWN_CODE])
+@pytest.mark.parametrize("gpu", GPUS, ids=str)
 @pytest.mark.parametrize("op", STORED)
-def test_every_kernel_compiles_as_before(op, target):
-    found = compiled(op, {target: (0, 1)})
-    there = {kernel: {target: said[target]} for kernel, said in STORED[op]["kernels"].items() if target in said}
-    changed = differences(op, there | found, [target])
-    missing = [kernel for kernel in there if kernel not in found]
-    assert not changed and not missing, "\n".join([*changed, *(f"{kernel}: not there" for kernel in missing), IF_MEANT])
+def test_every_kernel_compiles_as_before(op, gpu):
+    found = {kernel: said for kernel, said in compiled(op, {gpu.name: (0, 1)}).items() if said}
+    same_gpu = {target.name for target in TARGETS.values() if target.capability == gpu.capability}
+    stored = {
+        kernel: here
+        for kernel, said in STORED[op]["kernels"].items()
+        if (here := {target: said[target] for target in said.keys() & same_gpu})
+    }
+    assert not (changed := differences(stored, found)), "\n".join([*changed, IF_MEANT])
 
 
 def test_every_operation_with_kernels_is_stored():

@@ -15,17 +15,16 @@ def kernel(
     path: Path,
     name: str,
     *parameters: torch.dtype | int | bool,
-    defines: tuple[str, ...] = (),
+    options: tuple[str, ...] = (),
     shared_bytes: int = 0,
 ) -> Kernel:
     """The kernel `name<parameters…>` of a file, compiled when it is first launched.
 
-    parameters: of the template; a dtype stands for its type in CUDA C. defines: macros such as "STAGES=2".
+    parameters: of the template; a dtype stands for its type in CUDA C. options: of the compiler, such as "-DSTAGES=2".
     shared_bytes: the most dynamic shared memory of a launch, where it is more than 48 KiB.
     """
     words = (TYPES[one] if isinstance(one, torch.dtype) else str(int(one)) for one in parameters)
     expression = f"{name}<{', '.join(words)}>"
-    options = tuple(f"-D{define}" for define in defines)
     found = RawModule(path=path, options=options, name_expressions=(expression,)).get_function(expression)
     if shared_bytes:
         found.max_dynamic_shared_size_bytes = shared_bytes

@@ -11,6 +11,7 @@ from kernels.hardware.targets import (
     TARGETS,
     WARP,
     Target,
+    has_feature,
     target_of,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "TARGETS",
     "WARP",
     "Target",
+    "has_feature",
     "target_of",
 ]

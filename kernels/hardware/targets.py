@@ -5,6 +5,7 @@ cuda_occupancy.h, and cuda/__device/arch_traits.h of NVIDIA's CCCL. Where they s
 of a thread: 255 in the guide and the traits, 256 in cuda_occupancy.h.
 """
 
+import functools
 from dataclasses import dataclass
 
 WARP = 32  # lanes
@@ -93,6 +94,13 @@ REFERENCE = TARGETS["sm_90"]
 """An H100 or H200: without a GPU, what is compiled, counted and limited is so as for this one."""
 
 
+@functools.cache
 def target_of(capability: tuple[int, int]) -> Target:
     """The newest target that a GPU of that compute capability runs; the oldest for GPUs older than all."""
     return [_ALL[0], *(target for target in _ALL if target.runs_on(capability) and not target.name.endswith("a"))][-1]
+
+
+@functools.cache
+def has_feature(capability: tuple[int, int], feature: str) -> bool:
+    """Whether a GPU of that compute capability has a feature, be it in code for this GPU alone."""
+    return any(feature in target.features and target.runs_on(capability) for target in _ALL)

@@ -90,10 +90,10 @@ def test_an_instance_of_a_template(device, dtype, tmp_path):
     path = tmp_path / "fill.cu"
     path.write_text(f"#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n{TEMPLATE}")
     x = torch.zeros(64, dtype=dtype, device=device)
-    fill = kernel(path, "fill", dtype, 3, True, defines=("PLUS=4",), shared_bytes=64 << 10)
+    fill = kernel(path, "fill", dtype, 3, True, options=("-DPLUS=4",), shared_bytes=64 << 10)
     fill((1,), (64,), (x,), shared_mem=60 << 10)
     assert (x == 14).all()
-    assert fill is kernel(path, "fill", dtype, 3, True, defines=("PLUS=4",), shared_bytes=64 << 10)
+    assert fill is kernel(path, "fill", dtype, 3, True, options=("-DPLUS=4",), shared_bytes=64 << 10)
 
 
 def test_rows_in_vectors():

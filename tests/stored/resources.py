@@ -24,14 +24,15 @@ import kernels
 from kernels import machine
 from kernels.cuda.kernel import watched as watched_cuda
 from kernels.hardware import TARGETS, Target
-from kernels.lens.cuda.resources import compiled, report
+from kernels.lens.cuda.resources import compiled, own_target, report
 from kernels.operation import Case, Operation
 
 Report = dict[str, int]
 """Registers of a thread, spilled bytes and static shared bytes; of Triton, where all is dynamic, all shared bytes."""
 
-STORED = ("sm_80", "sm_90")  # what is stored of other targets is spills alone
-OWN_CODE = tuple(target for target in TARGETS.values() if not target.name.endswith("a"))
+STORED = ("sm_80", "sm_90", "sm_90a")  # what is stored of other targets is spills alone
+# Triton compiles for all that a GPU has; in CUDA C a kernel asks for it, by -arch=sm_90a, and is compiled in its target's turn.
+GPUS = tuple(target for target in TARGETS.values() if not target.name.endswith("a"))
 
 
 def cases(op: Operation) -> list[Case]:
@@ -54,8 +55,10 @@ def plan(op: Operation, level: int, target: Target, chosen: Sequence[Case]) -> N
                     op.results(variant.fn, inputs, op.differentiable(inputs), incoming)
 
 
-def triton_kernels(op: Operation, target: Target, chosen: Sequence[Case]) -> dict[str, Callable[[], Report]]:
-    """What compiles each distinct Triton launch, by kernel and specialisation."""
+def triton_kernels(
+    op: Operation, target: Target, chosen: Sequence[Case]
+) -> dict[str, Callable[[], tuple[str, Report]]]:
+    """What compiles each distinct Triton launch, by kernel and specialisation: it gives the target's name and the report."""
     from kernels.triton import compiler
     from kernels.triton.launch import watched
 
@@ -63,7 +66,7 @@ def triton_kernels(op: Operation, target: Target, chosen: Sequence[Case]) -> dic
     launches: list[tuple] = []
     with watched(lambda *launch: launches.append(launch)):
         plan(op, 4, target, chosen)
-    found: dict[str, Callable[[], Report]] = {}
+    found: dict[str, Callable[[], tuple[str, Report]]] = {}
     for kernel, _, args, options in launches:
         signature, _, attributes, _ = compiler.specialised(kernel, args, options, target)
         words = [f"{k}={v}" for k, v in (options | {"args": ",".join(signature.values())}).items()]
@@ -74,12 +77,12 @@ def triton_kernels(op: Operation, target: Target, chosen: Sequence[Case]) -> dic
     return found
 
 
-def _triton(kernel: Any, args: tuple, options: dict[str, Any], target: Target) -> Report:
+def _triton(kernel: Any, args: tuple, options: dict[str, Any], target: Target) -> tuple[str, Report]:
     from kernels.triton import compiler
 
     found = compiler.compiled(kernel, args, options, target)
     _fits(found.metadata.shared, target)
-    return report(_ptxas(found.asm["ptx"])) | {"shared_bytes": found.metadata.shared}
+    return target.name, report(_ptxas(found.asm["ptx"])) | {"shared_bytes": found.metadata.shared}
 
 
 def _ptxas(ptx: str) -> str:
@@ -94,24 +97,24 @@ def _ptxas(ptx: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
-def cuda_kernels(op: Operation, target: Target, chosen: Sequence[Case]) -> dict[str, Callable[[], Report]]:
-    """What compiles each kernel of CUDA C that is launched, by file, kernel and macros."""
-    found: dict[str, Callable[[], Report]] = {}
+def cuda_kernels(op: Operation, target: Target, chosen: Sequence[Case]) -> dict[str, Callable[[], tuple[str, Report]]]:
+    """As triton_kernels, by file, kernel and macros."""
+    found: dict[str, Callable[[], tuple[str, Report]]] = {}
 
     def remember(kernel, grid, block, args, shared_mem):
         macros = [option.removeprefix("-D") for option in kernel._module.options if option.startswith("-D")]
         label = " ".join((kernel._module._source.filename, kernel.name, *macros))
-        found.setdefault(label, partial(_cuda, kernel, shared_mem, target))
+        found.setdefault(label, partial(_cuda, kernel, shared_mem, own_target(kernel) or target))
 
     with watched_cuda(remember):
         plan(op, 5, target, chosen)
     return found
 
 
-def _cuda(kernel: Any, shared_mem: int, target: Target) -> Report:
+def _cuda(kernel: Any, shared_mem: int, target: Target) -> tuple[str, Report]:
     found = compiled(kernel, target)
     _fits(found["shared_bytes"] + shared_mem, target)
-    return found
+    return target.name, found
 
 
 def _fits(shared_bytes: int, target: Target) -> None:
@@ -121,39 +124,35 @@ def _fits(shared_bytes: int, target: Target) -> None:
         )
 
 
-def compile_all(op: Operation, target: Target, chosen: Sequence[Case]) -> dict[str, Report]:
-    """What the compilers say of each kernel of both languages."""
-    found = {}
-    for label, compile in (triton_kernels(op, target, chosen) | cuda_kernels(op, target, chosen)).items():
-        try:
-            found[label] = compile()
-        except Exception as error:
-            raise RuntimeError(f"{op.name}: {label} on {target}: {error}") from error
+def compile_all(op: Operation, chosen: Mapping[Target, Sequence[Case]]) -> dict[str, dict[str, Report]]:
+    """What the compilers say of each kernel by target, as it is stored: of some targets the spilled bytes, if there are any.
+
+    chosen: the cases for each target."""
+    found: dict[str, dict[str, Report]] = {}
+    for gpu, of_gpu in chosen.items():
+        for label, compile in (triton_kernels(op, gpu, of_gpu) | cuda_kernels(op, gpu, of_gpu)).items():
+            try:
+                target, said = compile()
+            except Exception as error:
+                raise RuntimeError(f"{op.name}: {label} on {gpu}: {error}") from error
+            of_kernel = found.setdefault(label, {})
+            if target in STORED:
+                of_kernel[target] = said
+            elif said["spilled_bytes"]:
+                of_kernel[target] = {"spilled_bytes": said["spilled_bytes"]}
     return found
 
 
 def unsupported(op: Operation) -> dict[str, dict[str, str]]:
     """Why rungs of levels 4 and 5 cannot run on GPUs of some targets, on all cases or on some: the targets by reason."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[
+        str, dict[str, dict[str, None]]
+    ] = {}  # a rung of the forward and one of the backward may have the same key
     for variant in (one for one in op.variants if one.level >= 4):
-        for target in OWN_CODE:
-            for reason in sorted({variant.unsupported(case, machine.with_gpu(target)) for case in cases(op)} - {None}):
-                of_rung = found.setdefault(variant.key, {})
-                of_rung[reason] = f"{of_rung.get(reason, '')} {target}".strip()
-    return found
-
-
-def as_stored(found: Mapping[str, Mapping[str, Report]]) -> dict[str, dict[str, Report]]:
-    """Of what was compiled, by target and kernel, what is stored, by kernel and target."""
-    kernels: dict[str, dict[str, Report]] = {}
-    for target, reports in found.items():
-        for label, said in reports.items():
-            of_kernel = kernels.setdefault(label, {})
-            if target in STORED:
-                of_kernel[target] = said
-            elif said["spilled_bytes"]:
-                of_kernel[target] = {"spilled_bytes": said["spilled_bytes"]}
-    return kernels
+        for gpu in GPUS:
+            for reason in sorted({variant.unsupported(case, machine.with_gpu(gpu)) for case in cases(op)} - {None}):
+                found.setdefault(variant.key, {}).setdefault(reason, {})[gpu.name] = None
+    return {key: {reason: " ".join(gpus) for reason, gpus in of_rung.items()} for key, of_rung in found.items()}
 
 
 def versions() -> dict[str, str]:
@@ -162,7 +161,7 @@ def versions() -> dict[str, str]:
 
 def as_json(op: Operation, found: Mapping[str, Mapping[str, Report]]) -> str:
     """A line for each kernel, so that a change shows as the lines that it is about."""
-    rows = (f"  {json.dumps(label)}: {json.dumps(said)}" for label, said in as_stored(found).items())
+    rows = (f"  {json.dumps(label)}: {json.dumps(said)}" for label, said in found.items())
     head = {"versions": versions(), "unsupported": unsupported(op)}
     return json.dumps(head, indent=1)[:-2] + ',\n "kernels": {\n' + ",\n".join(rows) + "\n }\n}\n"
 
@@ -170,7 +169,7 @@ def as_json(op: Operation, found: Mapping[str, Mapping[str, Report]]) -> str:
 if __name__ == "__main__":
     folder, names = sys.argv[1:2], sys.argv[2:] or kernels.operations()
     for op in map(kernels.operation, names):
-        text = as_json(op, {target.name: compile_all(op, target, cases(op)) for target in OWN_CODE})
+        text = as_json(op, compile_all(op, dict.fromkeys(GPUS, cases(op))))
         if folder:
             Path(folder[0], f"{op.name}.json").write_text(text)
         else:

@@ -8,14 +8,24 @@ from typing import Any
 from kernels.cuda import CompileError, Kernel
 from kernels.cuda.cpu.headers import cuda_headers
 from kernels.cuda.source import NVRTC_HEADERS, Source
-from kernels.hardware import REFERENCE, Target
+from kernels.hardware import REFERENCE, TARGETS, Target
+
+_ARCHITECTURE = re.compile(r"-(?:arch|-gpu-architecture)=(.+)")
+
+
+def own_target(kernel: Kernel) -> Target | None:
+    """The target that a kernel's options name, such as "-arch=sm_90a", where it is written for one alone."""
+    named = (found[1] for option in kernel._module.options if (found := _ARCHITECTURE.fullmatch(option)))
+    return next((TARGETS[name] for name in named if name in TARGETS), None)
 
 
 def compiled(kernel: Kernel, target: Target = REFERENCE) -> dict[str, int]:
-    """`registers` of a thread, `spilled_bytes`, and static `shared_bytes` of a block, as ptxas reports them for a target.
+    """`registers` of a thread, `spilled_bytes`, and static `shared_bytes` of a block, as ptxas reports them for a target:
+    for that which the kernel's options name, if they name one.
 
     CompileError; ImportError where cuda-bindings or NVRTC is not installed.
     """
+    target = own_target(kernel) or target
     return kernel._module.first_that_compiles(kernel.name, lambda source: _compiled(source, kernel.name, target))
 
 
@@ -36,7 +46,9 @@ def _compiled(source: Source, name: str, target: Target) -> dict[str, int]:
         "--no-cache",
         *(f"-I{folder}" for folder in folders),
     ]
-    options += [*source.options, *([] if any("-std=" in option for option in source.options) else ["-std=c++17"])]
+    options += [option for option in source.options if not _ARCHITECTURE.fullmatch(option)]
+    if not any("-std=" in option for option in options):
+        options.append("-std=c++17")
     program = call("CreateProgram", source.for_nvrtc.encode(), source.filename.encode(), 0, [], [])
     try:
         call("AddNameExpression", program, name.encode())

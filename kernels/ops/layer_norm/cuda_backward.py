@@ -124,13 +124,13 @@ def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
     G = min(-(-M // rows), slots // cluster)
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     shared_bytes = 2 * stages * vectors * threads * rows * VECTOR_BYTES
-    defines = (f"CLUSTER={cluster}",)
+    options = (f"-DCLUSTER={cluster}",)
     launched = kernel(
         VECTOR_SOURCE,
         "layer_norm_backward_vector",
         x.dtype,
         *parameters,
-        defines=defines,
+        options=options,
         shared_bytes=shared_bytes,
     )
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))

@@ -58,8 +58,8 @@ def by_vectors(name: str, otherwise: Callable, *given: torch.Tensor, clusters: b
     shared_bytes = len(given) * of_thread * threads * of_block * VECTOR_BYTES
     if not 0 < shared_bytes <= target(out.device).shared_bytes_per_block - STATIC_SHARED_BYTES:
         return otherwise(*given)
-    defines = (f"CLUSTER={cluster}",)
-    launched = kernel(VECTOR, name, out.dtype, *parameters, defines=defines, shared_bytes=shared_bytes)
+    options = (f"-DCLUSTER={cluster}",)
+    launched = kernel(VECTOR, name, out.dtype, *parameters, options=options, shared_bytes=shared_bytes)
     arguments = (*rows, out, *(matrix.stride(0) for matrix in rows), M, N)
     launched((-(-M // of_block) * cluster,), (threads, of_block), arguments, shared_mem=shared_bytes)
     return out
