@@ -15,6 +15,7 @@ import functools
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -94,7 +95,8 @@ def shared_bytes_of_block(device: torch.device) -> int:
     """The dynamic shared memory that a block can have, beside 1 KiB of static; on a CPU that of the reference target."""
     if device.type == "cpu":
         return REFERENCE.shared_bytes_per_block - 1_024
-    return torch.cuda.get_device_properties(device).shared_memory_per_block_optin - 1_024
+    properties: Any = torch.cuda.get_device_properties(device)  # PyTorch's own types do not know the next name
+    return properties.shared_memory_per_block_optin - 1_024
 
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
