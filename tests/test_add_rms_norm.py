@@ -1,4 +1,4 @@
-"""What is special to addition and RMS norm: two outputs, of which either may be left alone, and gradients that are equal."""
+"""What is special to addition and RMS norm: two outputs, of which either may be left alone, and equal gradients."""
 
 import pytest
 import torch

@@ -1,5 +1,5 @@
-// Level 5: h = x + residual and y = h * rstd * weight in CUDA C, and their backward, for M rows of N columns. T is float,
-// __half or __nv_bfloat16; the arithmetic is float. `warp` and `rows` take M blocks of whole warps.
+// Level 5: h = x + residual and y = h * rstd * weight in CUDA C, and their backward, for M rows of N columns.
+// T is float, __half or __nv_bfloat16; the arithmetic is float. `warp` and `rows` take M blocks of whole warps.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -51,7 +51,7 @@ __global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h,
     }
 }
 
-// (ceil(N / 32), G) blocks of (32, 8) threads; threads with one threadIdx.x share a column. partial, G×N: a sum a block.
+// (ceil(N / 32), G) blocks of (32, 8) threads; one threadIdx.x is one column. partial is G×N: a sum a block.
 template <typename T>
 __global__ void add_rms_norm_backward_columns(const T* dy, const T* h, const float* rstds, float* partial,
                                               long long dy_stride, long long h_stride, long long M, int N)

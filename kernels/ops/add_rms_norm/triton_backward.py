@@ -1,4 +1,4 @@
-"""Level 4: addition and RMS norm in Triton, backward: dx row by row, then dweight, each program a part of some columns."""
+"""Level 4: addition and RMS norm in Triton, backward: dx row by row, then dweight column by column."""
 
 from pathlib import Path
 
