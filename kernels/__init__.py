@@ -26,10 +26,11 @@ if not torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ:
     os.environ["TRITON_INTERPRET"] = "1"
 
 from kernels.operation import LEVELS, Case, Operation, Variant, operation, operations
+from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.softmax import softmax
 
-__all__ = ["LEVELS", "Case", "Operation", "Variant", "layer_norm", "operation", "operations", "softmax"]
+__all__ = ["LEVELS", "Case", "Operation", "Variant", "add_rms_norm", "layer_norm", "operation", "operations", "softmax"]
 
 # What PyTorch says when it first compiles where there is a CUDA toolkit and no GPU, in the middle of a page.
 logging.getLogger("torch.utils.cpp_extension").addFilter(lambda said: "No CUDA runtime is found" not in said.msg)

@@ -1,0 +1,92 @@
+"""A residual is added and the sum normalised by its root mean square, over the last dimension, as in transformers.
+
+    h_ij = x_ij + residual_ij
+    y_ij = h_ij / sqrt(1/N · sum_k h_ik² + eps) · weight_j
+
+for the rows i of an M×N matrix. y is made from the h that has not been rounded, at every level: a compiler that joins
+the two keeps h as float32 anyway, and the reference rounds nothing. Only the h that is returned, and saved for the
+backward, is rounded.
+"""
+
+import torch
+import torch.nn.functional as F
+
+from kernels import levels
+from kernels.operation import Case, Cost, Operation, Output, Peer
+from kernels.ops.add_rms_norm import cuda, native, triton_backward, triton_forward, wrong
+from kernels.ops.add_rms_norm.cases import CASES, make_inputs
+from kernels.ops.add_rms_norm.native import SIGNATURE, validate
+from kernels.registration import join
+
+
+def add_rms_norm(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6, level: int | str | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(y, h): h = x + residual, and y, its RMS norm times weight; both differentiable in x, residual and weight.
+
+    Args:
+        x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
+        residual: shape, dtype and device of x, any strides.
+        weight: shape (N,), dtype and device of x.
+        eps: added to the mean square; at least 0.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+
+    Returns:
+        two tensors of x's shape, dtype and device, contiguous at levels 4 and 5.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    number = levels.chosen(level, x)
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        validate(x, residual, weight, eps)
+    return OPERATION.defaults[number](x, residual, weight, eps)
+
+
+def reference(x, residual, weight, eps=1e-6):
+    """The definition, in float64."""
+    h = x.double() + residual.double()
+    return h / (h.square().mean(-1, keepdim=True) + eps).sqrt() * weight.double(), h
+
+
+def torch_add_rms_norm(x, residual, weight, eps=1e-6):
+    h = x + residual
+    return F.rms_norm(h, h.shape[-1:], weight, eps), h
+
+
+def cost(case: Case, matrices: int = 4, vectors: int = 1, operations: int = 5) -> Cost:
+    """Bytes: x, residual and weight read once, y and h written once. Operations: 5 an element, as in the formula."""
+    elements, itemsize = torch.Size(case.shape).numel(), getattr(torch, case.dtype).itemsize
+    return Cost(bytes=(matrices * elements + vectors * case.shape[-1]) * itemsize, flops=operations * elements)
+
+
+def backward_cost(case: Case) -> Cost:
+    """Bytes: dy, dh, h and weight read once, dx, dresidual and dweight written once. Operations: 12 an element."""
+    return cost(case, matrices=5, vectors=2, operations=12)
+
+
+TRITON_FORWARD, TRITON_BACKWARD = join(
+    SIGNATURE, "add_rms_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD
+)
+CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "add_rms_norm_cuda", cuda.FORWARD, cuda.BACKWARD)
+
+OPERATION = Operation(
+    name="add_rms_norm",
+    reference=reference,
+    baseline=torch_add_rms_norm,
+    make_inputs=make_inputs,
+    gradients=("x", "residual", "weight"),
+    outputs=(Output("y"), Output("h")),
+    forward=(*levels.from_native(native.add_rms_norm, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
+    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
+    wrong=wrong.VARIANTS,
+    peers=(
+        Peer("torch", lambda: torch_add_rms_norm),
+        Peer("torch.compile", lambda: torch.compile(torch_add_rms_norm, dynamic=False)),
+    ),
+    cost=cost,
+    backward_cost=backward_cost,
+    cases=CASES,
+)

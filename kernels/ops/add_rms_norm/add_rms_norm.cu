@@ -1,0 +1,70 @@
+// Level 5: h = x + residual and y = h * rstd * weight in CUDA C, and their backward, for M rows of N columns.
+// T is float, __half or __nv_bfloat16; the arithmetic is float. `warp` and `rows` take M blocks of whole warps.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "reductions.cuh"
+
+template <typename T>
+__global__ void add_rms_norm_warp(const T* x, const T* residual, const T* weight, T* y, T* h, long long x_stride,
+                                  long long residual_stride, int N, float eps)
+{
+    __shared__ float of_warp[32];
+    x += blockIdx.x * x_stride;
+    residual += blockIdx.x * residual_stride;
+    y += (long long)blockIdx.x * N;
+    h += (long long)blockIdx.x * N;
+    float squares = 0.0f;
+    for (int j = threadIdx.x; j < N; j += blockDim.x) {
+        float sum = (float)x[j] + (float)residual[j];
+        h[j] = (T)sum;
+        squares += sum * sum;
+    }
+    float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
+    // Added again: the h in memory has been rounded.
+    for (int j = threadIdx.x; j < N; j += blockDim.x)
+        y[j] = (T)(((float)x[j] + (float)residual[j]) * rstd * (float)weight[j]);
+}
+
+template <typename T>
+__global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h, const T* weight, T* dx, T* dresidual,
+                                           float* rstds, long long dy_stride, long long dh_stride, long long h_stride,
+                                           int N, float eps)
+{
+    __shared__ float of_warp[2][32];
+    dy += blockIdx.x * dy_stride;
+    dh += blockIdx.x * dh_stride;
+    h += blockIdx.x * h_stride;
+    float squares = 0.0f, products = 0.0f;
+    for (int j = threadIdx.x; j < N; j += blockDim.x) {
+        squares += (float)h[j] * (float)h[j];
+        products += (float)dy[j] * (float)weight[j] * (float)h[j];
+    }
+    float rstd = rsqrtf(row_sum(squares, of_warp[0]) / N + eps);
+    float mean_gn = row_sum(products, of_warp[1]) / N * rstd;
+    if (threadIdx.x == 0) rstds[blockIdx.x] = rstd;
+    for (int j = threadIdx.x; j < N; j += blockDim.x) {
+        float of_norm = rstd * ((float)dy[j] * (float)weight[j] - (float)h[j] * rstd * mean_gn);
+        // Twice: an operator may not return one tensor as two outputs.
+        dx[(long long)blockIdx.x * N + j] = dresidual[(long long)blockIdx.x * N + j] = (T)((float)dh[j] + of_norm);
+    }
+}
+
+// (ceil(N / 32), G) blocks of (32, 8) threads; one threadIdx.x is one column. partial is G×N: a sum a block.
+template <typename T>
+__global__ void add_rms_norm_backward_columns(const T* dy, const T* h, const float* rstds, float* partial,
+                                              long long dy_stride, long long h_stride, long long M, int N)
+{
+    __shared__ float sums[8][32];
+    int j = blockIdx.x * 32 + threadIdx.x;
+    float sum = 0.0f;
+    if (j < N)
+        for (long long i = blockIdx.y * 8 + threadIdx.y; i < M; i += gridDim.y * 8)
+            sum += (float)dy[i * dy_stride + j] * ((float)h[i * h_stride + j] * rstds[i]);
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || j >= N) return;
+    for (int y = 1; y < 8; ++y) sum += sums[y][threadIdx.x];
+    partial[(long long)blockIdx.y * N + j] = sum;
+}
