@@ -67,6 +67,8 @@ def fits(value: object, dtype: torch.dtype, shape: torch.Size, device: torch.dev
 
 def as_rows(x: torch.Tensor) -> torch.Tensor:
     """x as M×N with neighbouring columns; a view where the layout allows it, else a copy."""
+    if x.dim() == 2 and x.stride(1) == 1:
+        return x
     rows = x.reshape(-1, x.shape[-1])
     return rows if rows.stride(1) == 1 or rows.shape[1] == 1 else rows.contiguous()
 

@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch._C._functorch import peek_interpreter_stack
 
 from kernels.arguments import empty_contiguous
 from kernels.operation import Variant
+from kernels.replay import UNLIKE, replaying
 from kernels.signature import Signature, picker
 
 Rungs = tuple[Variant, ...]
@@ -47,81 +49,87 @@ def register(
 
     Returns the differentiable function for eager use, torch.compile and torch.func.
     """
-    kernel = counting_updates(signature, forward)
+    kernel, repeat = replaying(checked(signature.validate, forward))
 
-    def checked(function):
-        def call(*args):  # the dispatcher leaves out what is as its default
-            args = signature.bind(args, {})
-            signature.validate(*args)
-            return function(*args)
+    def run(*args):
+        if (result := repeat(args)) is not UNLIKE:
+            return result
+        return (kernel if unwatched(args) else op)(*args)
 
-        return call
+    def complete(function):
+        return lambda *args: function(*signature.bind(args, {}))  # the dispatcher leaves out what is as its default
 
-    def checked_backward(*args):
-        signature.validate_backward(*args)
-        return backward(*args)
+    shape_rule = checked(signature.validate, signature.shape_rule)
+    op = define(name, signature.schema, complete(counting_updates(signature, kernel)), complete(shape_rule))
+    if backward is None:
+        return public(signature, run, op=op)
+
+    kernel_backward, repeat_backward = replaying(checked(signature.validate_backward, backward))
+
+    def run_backward(*args):
+        if (result := repeat_backward(args)) is not UNLIKE:
+            return result
+        return (kernel_backward if unwatched(args) else backward_op)(*args)
 
     def below_autograd(*args):
         with torch._C._AutoDispatchBelowAutograd():
             return op(*args)
 
-    op = define(name, signature.schema, checked(kernel), checked(signature.shape_rule))
-    if backward is None:
-        return public(signature, lambda *args: (kernel if unwatched(args) else op)(*args), op)
     rule = signature.backward_shape_rule or like_inputs(signature)
-    backward_op = define(f"{name}_backward", signature.backward_schema, checked_backward, rule)
-
-    def joined(kernel):
-        return with_gradient(signature, kernel, lambda *args: (backward if unwatched(args) else backward_op)(*args))
-
-    dispatched = joined(below_autograd)
-    torch.library.impl(f"kernels::{name}", "Autograd", lambda *args: dispatched(*signature.bind(args, {})))
-    return public(signature, joined(lambda *args: (kernel if unwatched(args) else op)(*args)), op)
+    backward_op = define(f"{name}_backward", signature.backward_schema, kernel_backward, rule)
+    torch.library.impl(f"kernels::{name}", "Autograd", public(signature, below_autograd, run_backward))
+    return public(signature, run, run_backward, op)
 
 
 def differentiable(signature: Signature, forward: Callable, backward: Callable | None = None) -> Callable[..., Any]:
     """The differentiable function of bare kernels that are not registered: for eager use."""
-    kernel = counting_updates(signature, forward)
-    return public(signature, kernel if backward is None else with_gradient(signature, kernel, backward))
+    return public(signature, checked(signature.validate, forward), backward)
 
 
-def public(signature: Signature, run: Callable, op: Callable | None = None) -> Callable[..., Any]:
-    """The function that binds and checks its arguments, then gives `run` all of them."""
-    validate, count = signature.validate, len(signature.types)
+def checked(validate: Callable[..., None], kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args):
+        validate(*args)
+        return kernel(*args)
+
+    return call
+
+
+def public(
+    signature: Signature, kernel: Callable, backward: Callable | None = None, op: Callable | None = None
+) -> Callable[..., Any]:
+    """The function that binds its arguments, and joins the kernel, which checks them, to its backward where a gradient is
+    wanted."""
+    names, updates = tuple(signature.types), len(signature.updated)
+    inputs = [names.index(name) for name in signature.gradients] if backward else []
+    plain, transformable = autograd_functions(signature, kernel, backward)
+    kernel = counting_updates(signature, kernel)
+    # Function.apply is this, and before it asks for torch.func's transforms, which `call` does.
+    apply = super(torch.autograd.Function, plain).apply
 
     def call(*args, **kwargs):
         if op is not None and torch.compiler.is_compiling():
             return op(*args, **kwargs)
-        if kwargs or len(args) != count:
+        if kwargs or len(args) != len(names):
             args = signature.bind(args, kwargs)
-        validate(*args)
-        return run(*args)
-
-    call.__signature__ = signature.python
-    return call
-
-
-def with_gradient(signature: Signature, kernel: Callable, backward: Callable) -> Callable[..., Any]:
-    """(every parameter) → what `kernel` returns, joined to its backward where a gradient is wanted."""
-    plain, transformable = autograd_functions(signature, kernel, backward)
-    # Function.apply is this, and before it asks for torch.func's transforms, which `run` does.
-    apply = super(torch.autograd.Function, plain).apply
-    updates, inputs = len(signature.updated), [list(signature.types).index(name) for name in signature.gradients]
-
-    def run(*args):
-        if not torch.is_grad_enabled() or not any(args[i] is not None and args[i].requires_grad for i in inputs):
+        if not torch.is_grad_enabled():
             return kernel(*args)
-        result = (apply if torch._C._functorch.peek_interpreter_stack() is None else transformable.apply)(*args)
+        for i in inputs:
+            if getattr(args[i], "requires_grad", False):
+                break
+        else:
+            return kernel(*args)
+        result = (apply if peek_interpreter_stack() is None else transformable.apply)(*args)
         if not updates:
             return result
         outputs = result[updates:]
         return outputs if len(outputs) > 1 else outputs[0] if outputs else None
 
-    return run
+    call.__signature__ = signature.python
+    return call
 
 
 def autograd_functions(
-    signature: Signature, kernel: Callable, backward_kernel: Callable
+    signature: Signature, kernel: Callable, backward_kernel: Callable | None
 ) -> tuple[type[torch.autograd.Function], ...]:
     """The two joined for autograd: once for plain calls, once for torch.func.
 
@@ -130,14 +138,27 @@ def autograd_functions(
     """
     names, returned = tuple(signature.types), (*signature.updated, *signature.outputs)
     fixed = [name for name in returned if name in signature.non_differentiable]
-    updated = picker(names, signature.updated)
+    updates = picker(names, signature.updated) if signature.updated else None
     saved = picker((*names, *returned), signature.save)
     parameters = picker(names, signature.parameters)
-    constant, taken = picker(returned, fixed), picker(returned, [name for name in returned if name not in fixed])
+    constant, taken = picker(returned, fixed), picker(returned, signature.differentiable)
     # An argument without a gradient has the None that is put behind the gradients.
     placed = picker((*signature.gradients, None), [name if name in signature.gradients else None for name in names])
     # Else autograd would fill zeros for the outputs without a gradient, at the cost of a launch each.
     sparse = bool(fixed) and len(returned) == len(fixed) + 1
+
+    def run(*args):
+        result = kernel(*args)
+        return result if updates is None else (*updates(args), *as_tuple(result))
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(*saved((*inputs, *output) if type(output) is tuple else (*inputs, output)))
+        ctx.parameters = parameters(inputs)
+        if updates is not None:
+            ctx.mark_dirty(*updates(inputs))
+        if fixed:
+            ctx.mark_non_differentiable(*constant(as_tuple(output)))
+            ctx.set_materialize_grads(not sparse)
 
     def known(saved):
         return (None if name in fixed else tensor for name, tensor in zip(signature.save, saved, strict=True))
@@ -147,8 +168,8 @@ def autograd_functions(
 
         @staticmethod
         def forward(ctx, *args):
-            result = Transformable.forward(*args)
-            Transformable.setup_context(ctx, args, result)
+            result = run(*args) if updates else kernel(*args)
+            keep(ctx, args, result)
             return result
 
         @staticmethod
@@ -165,23 +186,7 @@ def autograd_functions(
 
     class Transformable(torch.autograd.Function):
         generate_vmap_rule = True
-        backward = Plain.backward
-
-        @staticmethod
-        def forward(*args):
-            result = kernel(*args)
-            return (*updated(args), *as_tuple(result)) if signature.updated else result
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            output = as_tuple(output)
-            ctx.save_for_backward(*saved((*inputs, *output)))
-            ctx.parameters = parameters(inputs)
-            if signature.updated:
-                ctx.mark_dirty(*updated(inputs))
-            if fixed:
-                ctx.mark_non_differentiable(*constant(output))
-                ctx.set_materialize_grads(not sparse)
+        forward, setup_context, backward = staticmethod(run), staticmethod(keep), Plain.backward
 
     return Plain, Transformable
 
@@ -229,7 +234,7 @@ def unwatched(args: tuple) -> bool:
     return (
         PLAIN.issuperset(map(type, args))
         and not torch._C._len_torch_dispatch_stack()
-        and torch._C._functorch.peek_interpreter_stack() is None
+        and peek_interpreter_stack() is None
         and torch._C._get_tracing_state() is None
         and not torch.autograd._profiler_enabled()
     )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+
+_LOCK = threading.Lock()
 
 
 class Watch:
@@ -14,11 +17,25 @@ class Watch:
     """
 
     by: Callable[..., Any] | None = None
+    watching = 0  # how many want to see launches, of all launchers: while there are any, kernels.replay repeats none
 
     @contextlib.contextmanager
     def __call__(self, by: Callable[..., Any]) -> Iterator[None]:
         before, self.by = self.by, by
         try:
-            yield
+            with seen():
+                yield
         finally:
             self.by = before
+
+
+@contextlib.contextmanager
+def seen() -> Iterator[None]:
+    """Inside, every launch is asked of its launcher."""
+    with _LOCK:
+        Watch.watching += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            Watch.watching -= 1

@@ -22,6 +22,8 @@ MAX_THREADS = REFERENCE.threads_per_block
 def dimensions(value: Sequence[int], what: str) -> tuple[int, int, int]:
     """`value`, the `grid` or `block` of a launch, as three integers within CUDA's limits."""
     limits = LAUNCH_GRID if what == "grid" else LAUNCH_BLOCK
+    if type(value) is tuple and len(value) == 1 and type(value[0]) is int and 0 < value[0] <= limits[0]:
+        return value[0], 1, 1
     if not isinstance(value, (tuple, list)) or not 1 <= len(value) <= 3:
         raise TypeError(f"{what} must be a tuple of one to three integers, got {value!r}")
     x, y, z = sizes = (*value, 1, 1)[:3]
@@ -102,19 +104,27 @@ class Layout:
         self.sizes, self.offsets = tuple(sizes), tuple(offsets)
         # Else some of the source is for other machines.
         self._declared = declared if len(declared) == len(sizes) else (None,) * len(sizes)
-        self._checked: dict[tuple[type, ...], tuple[struct.Struct, tuple[bool, ...]]] = {}
+        self._checked: dict[tuple[type, ...], tuple[struct.Struct, list[int], list[int]]] = {}
 
-    def pack(self, args: Sequence[Any]) -> bytes:
-        """The bytes of all arguments."""
-        kinds = tuple(map(type, args))
+    def pack(self, args: Sequence[Any], device: torch.device) -> bytes:
+        """The bytes of all arguments, whose tensors are on `device`."""
+        kinds = (*map(type, args),)
         if checked := self._checked.get(kinds):
-            form, tensors = checked
-            try:
-                return form.pack(
-                    *(arg.data_ptr() if tensor else arg for arg, tensor in zip(args, tensors, strict=True))
-                )
-            except struct.error:
-                pass  # an int out of range of a signed parameter
+            form, tensors, nulls = checked
+            values = [*args]
+            for place in nulls:
+                values[place] = 0
+            for place in tensors:
+                tensor = args[place]
+                if tensor.device != device:
+                    break
+                values[place] = tensor.data_ptr()
+            else:
+                try:
+                    return form.pack(*values)
+                except struct.error:
+                    pass  # an int out of range of a signed parameter
+        device_of(args)
         if len(args) != len(self.sizes):
             raise TypeError(f"the kernel takes {len(self.sizes)} arguments, got {len(args)}")
         packed = b""
@@ -128,18 +138,28 @@ class Layout:
             form, end = "<", 0
             for code, size, offset in zip(codes, self.sizes, self.offsets, strict=True):
                 form, end = f"{form}{offset - end}x{code}", offset + size
-            self._checked[kinds] = struct.Struct(form), tuple(isinstance(arg, torch.Tensor) for arg in args)
+            tensors = [place for place, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+            nulls = [place for place, arg in enumerate(args) if arg is None]
+            self._checked[kinds] = struct.Struct(form), tensors, nulls
         return packed
+
+    def form(self, args: Sequence[Any]) -> struct.Struct | None:
+        """What packs arguments of the types of these, which were packed before, with addresses for tensors and 0 for None."""
+        form, *_ = self._checked.get((*map(type, args),), (None,))
+        return form
 
 
 def _code(arg: Any, size: int) -> str | None:
     """How `struct` packs what `_pack_one` has packed; None where it does not."""
-    if isinstance(arg, torch.Tensor):
+    if isinstance(arg, torch.Tensor) or arg is None:
         return "Q"
+    if isinstance(arg, (bool, np.bool_)):
+        return "?"
     if isinstance(arg, (float, np.floating)):
         return {2: "e", 4: "f", 8: "d"}.get(size)
-    if type(arg) is int:
-        return {1: "b", 2: "h", 4: "i", 8: "q"}.get(size)
+    if isinstance(arg, (int, np.integer)):
+        code = {1: "b", 2: "h", 4: "i", 8: "q"}.get(size)
+        return code.upper() if code and isinstance(arg, np.unsignedinteger) else code
     return None
 
 

@@ -12,7 +12,12 @@ from typing import Any
 import cupy
 import torch
 from cuda.bindings import driver
-from cupy_backends.cuda.api.driver import occupancyMaxActiveBlocksPerMultiprocessor
+from cupy_backends.cuda.api.driver import (
+    CUDADriverError,
+    launchCooperativeKernel,
+    launchKernel,
+    occupancyMaxActiveBlocksPerMultiprocessor,
+)
 
 from kernels.cuda.cpu import elf
 from kernels.cuda.cpu.headers import cuda_headers
@@ -36,9 +41,8 @@ class Function:
 
     def __init__(self, kernel: Any, device: torch.device) -> None:
         self._kernel = kernel
-        self._function = kernel.kernel  # what a call of the RawKernel looks up every time
-        self._driver_function = driver.CUfunction(kernel.kernel.ptr)
-        self._device = device
+        self._address = kernel.kernel.ptr
+        self._device, self._index = device, device.index
         parameters = _parameters(kernel.kernel.ptr)
         self.offsets = tuple(offset for offset, _ in parameters)
         self.sizes = tuple(size for _, size in parameters)
@@ -55,7 +59,7 @@ class Function:
 
     def variable(self, name: str) -> torch.Tensor | None:
         """The bytes of a `__device__` or `__constant__` variable of the kernel's module, which it shares."""
-        _, module = driver.cuFuncGetModule(self._function.ptr)
+        _, module = driver.cuFuncGetModule(self._address)
         for symbol in elf.mangled(name):
             error, address, size = driver.cuModuleGetGlobal(module, symbol.encode())
             if error == driver.CUresult.CUDA_SUCCESS:
@@ -72,35 +76,38 @@ class Function:
                 f"block is {tuple(block)}: {threads:,} threads, but this kernel can have {self._max_threads:,} a block "
                 "on this GPU, by its registers or its __launch_bounds__"
             )
-        if torch.cuda.current_device() == self._device.index:
-            if not hasattr(_THREAD, "device"):
-                _begin(self._device)
-            return self._launch(grid, block, packed, shared_mem, cooperative)
+        if torch._C._cuda_getDevice() == self._device.index:
+            return self.queue(grid, block, packed, shared_mem, cooperative)
         with torch.cuda.device(self._device):
-            return self._launch(grid, block, packed, shared_mem, cooperative)
+            return self.queue(grid, block, packed, shared_mem, cooperative)
 
-    def _launch(
+    def queue(
         self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
     ) -> str | None:
+        """`launch`, where the device is the current one and the block is known to be not too large."""
+        if not hasattr(_THREAD, "device"):
+            _begin(self._device)
         if shared_mem > self._raised:
             self._kernel.max_dynamic_shared_size_bytes = self._raised = shared_mem
         if cooperative and (error := self._too_large(math.prod(grid), math.prod(block), shared_mem)):
             return error
         # What torch.cuda.current_stream() wraps in an object, which costs more than the launch.
-        stream = torch._C._cuda_getCurrentRawStream(self._device.index)
-        launch = driver.cuLaunchCooperativeKernel if cooperative else driver.cuLaunchKernel
-        with self._lock:  # the driver copies the values before it returns
-            self._values[: len(packed)] = packed
-            more = () if cooperative else (0,)
-            (error,) = launch(self._driver_function, *grid, *block, shared_mem, stream, self._pointers, *more)
-        if error != driver.CUresult.CUDA_SUCCESS:
-            _, text = driver.cuGetErrorString(error)
-            return f"the launch failed: {error.name}: {text.decode()}"
+        stream = torch._C._cuda_getCurrentRawStream(self._index)
+        try:
+            with self._lock:  # the driver copies the values before it returns
+                self._values[: len(packed)] = packed
+                # CuPy's calls of the driver cost less than those of cuda.bindings, which make an object of each argument.
+                if cooperative:
+                    launchCooperativeKernel(self._address, *grid, *block, shared_mem, stream, self._pointers)
+                else:
+                    launchKernel(self._address, *grid, *block, shared_mem, stream, self._pointers, 0)
+        except CUDADriverError as error:
+            return f"the launch failed: {error}"
         return None
 
     def _too_large(self, blocks: int, threads: int, shared_mem: int) -> str | None:
         """An error's text where a cooperative grid has more blocks than the GPU holds: CuPy would launch fewer, in silence."""
-        a_multiprocessor = occupancyMaxActiveBlocksPerMultiprocessor(self._function.ptr, threads, shared_mem)
+        a_multiprocessor = occupancyMaxActiveBlocksPerMultiprocessor(self._address, threads, shared_mem)
         resident = a_multiprocessor * torch.cuda.get_device_properties(self._device).multi_processor_count
         if blocks <= resident:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+from kernels import replay
 from kernels.cuda import arguments, cpu
 from kernels.cuda.errors import CompileError, LaunchError
 from kernels.cuda.includes import expanded
@@ -170,20 +172,43 @@ class Kernel:
             raise TypeError(f"args must be a tuple of the kernel's arguments, got {type(args).__name__}")
         if watched.by:
             return watched.by(self, grid, block, args, shared_mem)
-        device = arguments.device_of(args)
-        loaded = self._loaded.get(device)
-        if loaded is None:
+        device = None
+        for arg in args:
+            if isinstance(arg, torch.Tensor):
+                device = arg.device  # of the first, which `pack` compares with the others
+                break
+        if device not in self._loaded:
+            device = arguments.device_of(args)
+        if device not in self._loaded:
             function = self._module._function(device, self.name)
             layout = arguments.Layout(function.sizes, function.offsets, self._declared)
-            loaded = self._loaded[device] = function, layout
-        function, layout = loaded
-        packed = layout.pack(args)
+            self._loaded[device] = function, layout
+        function, layout = self._loaded[device]
+        packed = layout.pack(args, device)
         shared_mem = arguments.shared_bytes(
             shared_mem, function.static_shared_bytes, self._raised, function.max_shared_bytes
         )
         error = function.launch(grid, block, packed, shared_mem, self._module._cooperative)
         if error:
             raise LaunchError(f"{self.name}: {error}")
+        if replay.is_recording():
+            values = [0 if arg is None else arg for arg in args]
+            replay.launched(values, self._again(function, grid, block, shared_mem, layout.form(args)))
+
+    def _again(
+        self, function: Any, grid: tuple, block: tuple, shared_mem: int, form: struct.Struct | None
+    ) -> Callable[[list], None] | None:
+        """What makes a launch again that has been made, with other values, which `form` packs."""
+        if form is None:
+            return None
+        pack, queue, cooperative = form.pack, function.queue, self._module._cooperative
+
+        def again(values: list) -> None:
+            error = queue(grid, block, pack(*values), shared_mem, cooperative)
+            if error:
+                raise LaunchError(f"{self.name}: {error}")
+
+        return again
 
     def __repr__(self) -> str:
         return f"<CUDA kernel {self.name}>"

@@ -7,9 +7,13 @@ between is float32, as it is in the kernels themselves, which load, convert and 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
+from triton import JITFunction
+from triton.knobs import runtime
 
+from kernels import replay
 from kernels.machine import interpreting
 from kernels.watch import Watch
 
@@ -32,19 +36,52 @@ def launch(kernel: Callable, grid: tuple[int, ...], *args: object, **options: ob
     if watched.by:
         watched.by(kernel, grid, args, options)
         return
-    device = next(arg.device for arg in args if isinstance(arg, torch.Tensor))
     if interpreting():
         _interpret(kernel, grid, args, options)
-    elif device.type != "cuda":
+        if replay.is_recording():
+            replay.launched(args, None)
+        return
+    device = next(arg.get_device() for arg in args if isinstance(arg, torch.Tensor))
+    if device < 0:
         raise ValueError(
-            f"x: is on {device}, where Triton kernels run only in Triton's interpreter: "
+            "x: is on cpu, where Triton kernels run only in Triton's interpreter: "
             "set TRITON_INTERPRET=1 in the environment before Python starts, or move the tensors to a GPU"
         )
-    elif device.index == torch.cuda.current_device():
-        kernel[grid](*args, **options)
+    if device == torch._C._cuda_getDevice():
+        _launch(kernel, grid, args, options)
     else:
         with torch.cuda.device(device):
-            kernel[grid](*args, **options)
+            _launch(kernel, grid, args, options)
+
+
+def _launch(kernel: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> None:
+    compiled = kernel[grid](*args, **options)
+    if replay.is_recording():
+        simple = type(kernel) is JITFunction and not kernel.pre_run_hooks and not kernel.used_global_vals
+        replay.launched(args, _again(kernel, compiled, grid, args, options) if simple else None)
+
+
+def _again(kernel: JITFunction, compiled: Any, grid: tuple[int, ...], args: tuple, options: dict) -> Callable:
+    """What launches the machine code that Triton has found for a launch, as Triton does."""
+    x, y, z = (*grid, 1, 1)[:3]
+    rest = [options.get(name, kernel.signature.parameters[name].default) for name in kernel.arg_names[len(args) :]]
+    run, function, metadata, device = (
+        compiled.run,
+        compiled.function,
+        compiled.packed_metadata,
+        torch._C._cuda_getDevice(),
+    )
+
+    def again(values: list) -> None:
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
+        if enter.calls or leave.calls:  # a profiler's; where there are none, Triton would call them all the same
+            about = compiled.launch_metadata(grid, stream, *values, *rest)
+            run(x, y, z, stream, function, metadata, about, enter, leave, *values, *rest)
+        else:
+            run(x, y, z, stream, function, metadata, None, None, None, *values, *rest)
+
+    return again
 
 
 def _interpret(kernel: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> None:

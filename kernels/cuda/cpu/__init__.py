@@ -125,6 +125,8 @@ class Function:
             _write_printed()
         return error and error.decode(errors="replace")
 
+    queue = launch  # a GPU's is shorter
+
 
 def load(source: Source) -> dict[str, Function]:
     """The kernels of a source by name, compiled unless the cache has them."""

@@ -50,7 +50,7 @@ def run(
     before = {symbol: bytes(value) for symbol, value in memory.items()}
     copies, buffers = surrounded(args)
     layout = arguments.Layout(loaded.function.sizes, loaded.function.offsets, kernel._declared)
-    packed = layout.pack(copies)
+    packed = layout.pack(copies, arguments.device_of(copies))
     names = [parameter.name if parameter else "" for parameter in kernel._declared]
 
     count = math.prod(grid)

@@ -1,0 +1,208 @@
+"""Calls that come again: what is repeated computes the same, and what cannot be repeated is not."""
+
+import numpy as np
+import pytest
+import torch
+
+from kernels import replay
+from kernels.cuda import RawKernel
+from kernels.cuda.kernel import watched
+from kernels.machine import compiler
+from kernels.replay import MOST, UNLIKE
+
+ON_GPU = torch.cuda.is_available()
+DEVICE = "cuda" if ON_GPU else "cpu"
+pytestmark = pytest.mark.skipif(not ON_GPU and compiler() is None, reason="no C++ compiler")
+N = 96
+
+
+def replaying(kernel):
+    """As a registered kernel is called."""
+    slow, quick = replay.replaying(kernel)
+
+    def call(*args):
+        return slow(*args) if (result := quick(args)) is UNLIKE else result
+
+    call.slow = slow
+    return call
+
+
+ADD = RawKernel(
+    r"""extern "C" __global__ void add(const float* x, const float* y, float* z, int n, float scale)
+    {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) z[i] = x[i] + scale * (y ? y[i] : 1.0f);
+    }""",
+    "add",
+)
+
+
+def add(x, y, z, scale=1.0):
+    ADD((-(-z.numel() // 32),), (32,), (x, y, z, z.numel(), np.float32(scale)))
+    return z
+
+
+@pytest.fixture(autouse=True)
+def like_a_gpu(monkeypatch):
+    """Here too, tensors say that they are on a GPU: what they are launched on, and what is repeated, are the same."""
+    if not ON_GPU:
+        monkeypatch.setattr(torch.Tensor, "get_device", lambda tensor: 0)
+        monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
+
+
+def tensors(count=2, n=N):
+    return [torch.randn(n, device=DEVICE) for _ in range(count)]
+
+
+def calls_of(kernel, times=5, make=tensors):
+    """How often the Python of a kernel ran in so many calls on fresh tensors, each compared with the kernel's own result."""
+    ran = []
+
+    def counted(*args):
+        ran.append(args)
+        return kernel(*args)
+
+    repeated, kept = replaying(counted), []
+    for _ in range(times):
+        args = make()
+        kept.append((repeated(*args), kernel(*args)))
+    for result, expected in kept:
+        pairs = zip(result, expected, strict=True) if type(expected) is tuple else [(result, expected)]
+        for one, other in pairs:
+            assert one is other is None or (torch.equal(one, other) and one.stride() == other.stride())
+    return len(ran)
+
+
+def sums(x, y):
+    """Two outputs, one of another dtype and shape, None between them, and memory of its own between two launches."""
+    between, z = torch.empty_like(x), x.new_empty(x.shape)
+    add(x, y, between)
+    add(between, None, z, 3.0)
+    counts = torch.empty((2, x.numel() // 2), dtype=torch.int32, device=x.device)
+    ADD((3,), (32,), (x, x, counts, N, np.float32(1.0)))
+    return z.view(-1, 2), None, counts
+
+
+def views(x, y):
+    """Kernels read parts of an input and write parts of the output."""
+    z = torch.empty_like(x)
+    add(x[: N // 2], y[N // 2 :], z[N // 2 :])
+    add(x[N // 2 :], y[: N // 2], z[: N // 2])
+    return z
+
+
+def update(x, y):
+    add(x, y, x)
+
+
+@pytest.mark.parametrize("kernel", [sums, views])
+def test_what_comes_again_is_repeated(kernel):
+    assert calls_of(kernel) == 2
+
+
+def test_updates_are_repeated():
+    repeated = replaying(update)
+    for _ in range(5):
+        x, y = tensors()
+        expected = x + y
+        assert repeated(x, y) is None
+        torch.testing.assert_close(x, expected, rtol=0, atol=0)
+
+
+def empty(x, y):
+    return torch.empty_like(x)
+
+
+def copied(x, y):
+    return add(x.flip(0), y, torch.empty_like(x))
+
+
+def asks_for_a_value(x, y):
+    return add(x, y, torch.empty_like(x), float(y[0]))
+
+
+def part_of_a_buffer(x, y):
+    return add(x, y, x.new_empty(2 * N)[:N])
+
+
+def in_shared_memory(x, y):
+    buffer = x.new_empty(2, N)
+    return add(x, y, buffer[0]), add(y, x, buffer[1])
+
+
+@pytest.mark.parametrize("kernel", [empty, copied, asks_for_a_value, part_of_a_buffer, in_shared_memory])
+def test_what_is_more_than_launches_is_not_repeated(kernel):
+    if kernel is empty:
+        repeated = replaying(lambda *args: ran.append(1) or kernel(*args))
+        ran = []
+        for _ in range(4):
+            repeated(*tensors())
+        assert len(ran) == 4
+    else:
+        assert calls_of(kernel) == 5
+
+
+def test_one_tensor_as_two_arguments_is_not_repeated_for_others():
+    x, y = tensors()
+    repeated = replaying(lambda x, y: add(x, y, torch.empty_like(x)))
+    for _ in range(3):
+        assert torch.equal(repeated(x, x), x + x)
+    for _ in range(3):
+        assert torch.equal(repeated(x, y), x + y)
+
+
+def shapes(x, scale):
+    return add(x, None, torch.empty_like(x), scale)
+
+
+def test_a_call_that_differs_is_another():
+    repeated = replaying(shapes)
+    memory = torch.randn(2 * N, device=DEVICE)
+    for _ in range(4):
+        for x in (
+            memory[:N],
+            memory[:N].view(2, -1),
+            memory[1 : N + 1],
+            memory[: N // 2],
+            memory[: N // 2].double().float(),
+        ):
+            for scale in (1.0, 2.0, 0.0, -0.0, 1, True):
+                assert torch.equal(repeated(x, scale), x + float(scale))
+
+
+def test_calls_are_forgotten_before_they_are_too_many():
+    ran = []
+    repeated = replaying(lambda x, number: ran.append(number))
+    x = torch.zeros(1, device=DEVICE)
+    for number in range(MOST + 5):
+        repeated(x, number)
+    (known,) = [cell.cell_contents for cell in repeated.slow.__closure__ if type(cell.cell_contents) is dict]
+    assert len(known) <= MOST
+
+
+def test_who_watches_sees_every_launch():
+    repeated, seen = replaying(lambda x, y: add(x, y, torch.empty_like(x))), []
+    for _ in range(3):
+        repeated(*tensors())
+    with watched(lambda *launch: seen.append(launch)):
+        repeated(*tensors())
+    assert len(seen) == 1
+    torch.use_deterministic_algorithms(True)  # under which PyTorch fills what is allocated with NaN
+    try:
+        assert calls_of(sums) == 5
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_a_call_within_a_call_is_recorded_with_it():
+    inner = replaying(lambda x, y: add(x, y, torch.empty_like(x)))
+    for _ in range(3):
+        inner(*tensors())
+    assert calls_of(lambda x, y: add(inner(x, y), y, torch.empty_like(x))) == 2
+
+
+def test_the_checks_of_a_launch_are_made_before_it_is_recorded():
+    repeated = replaying(lambda x, threads: ADD((1,), (threads, 2), (x, None, x, N, np.float32(1))))
+    for _ in range(3):
+        with pytest.raises(ValueError, match="more than the 1,024"):
+            repeated(torch.zeros(N, device=DEVICE), 1024)
