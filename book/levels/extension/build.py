@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
+import kernels.ops.layer_norm
 import torch
 from torch.utils import cpp_extension
-
-import kernels.ops.layer_norm
 
 HERE = Path(__file__).parent
 KERNELS = Path(kernels.ops.layer_norm.__file__).parent
 
 # PyTorch tells nvcc to leave out what converts half precision by a cast, which layer_norm.cu is written with.
-CASTS = [f"-U__CUDA_NO_{type}_CONVERSIONS__" for type in ("HALF", "BFLOAT16")]
+CASTS = [
+    f"-U__CUDA_NO_{type}_CONVERSIONS__" for type in ("HALF", "BFLOAT16")
+]
 
 
 def build():
