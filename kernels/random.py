@@ -4,6 +4,9 @@ and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3").
 So any thread makes any number alone, a backward makes the forward's again instead of storing them, and every level makes the
 same bits: `uniform` here for levels 1 to 3, `tl.rand(seed, offsets)` in Triton, `uniform(seed, offset)` of
 `kernels/cuda/device/philox.cuh` in CUDA C.
+
+On a GPU TorchScript's fuser makes other numbers of the same source (torch 2.11): level 2 of an operation with random numbers
+says so in `unsupported`.
 """
 
 import torch

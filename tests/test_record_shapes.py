@@ -1,6 +1,7 @@
 """Every form that the record holds goes through all that is driven by it: the check, the timing, the lens and the compilers."""
 
 import pytest
+import torch
 from stored import counters, resources
 from toys import TOYS
 
@@ -12,6 +13,8 @@ from kernels.measure.compare import compare
 from kernels.operation import Variant
 from kernels.triton.launch import watched
 
+# The toys run on a CPU, and there Triton must be the interpreter, which beside a GPU it is not.
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="the toys need Triton's interpreter")
 EACH = pytest.mark.parametrize("op", TOYS.values(), ids=TOYS.keys())
 
 
