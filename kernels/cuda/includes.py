@@ -24,7 +24,8 @@ def expanded(code: str, filename: str, folder: Path | None) -> tuple[str, dict[s
     folder: of the file that the source is from. A file is looked for in the folder of the one that includes it, then in
     DEVICE. What is in neither is left to the compiler. ValueError: two files have the same name.
     """
-    texts, paths = {filename: code}, {filename: None}
+    texts = {filename: code}
+    paths: dict[str, Path | None] = {filename: None}
 
     def placed(code: str, name: str, folder: Path | None, within: tuple[Path, ...]) -> str:
         once, lines = False, []

@@ -97,7 +97,9 @@ def _blank(found: re.Match[str]) -> str:
 def kernels_in(code: str) -> list[str]:
     """The kernels of a source by name: those at file scope that are no templates."""
     code = without_asides(code)
-    found, scopes, start = [], [], 0
+    found: list[str] = []
+    scopes: list[bool] = []
+    start = 0
     for token in _SCOPES.finditer(code):
         head = code[start : token.start()]
         start = token.end()

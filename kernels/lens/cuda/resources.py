@@ -63,10 +63,10 @@ def _compiled(source: Source, name: str, target: Target) -> dict[str, int]:
         symbol = call("GetLoweredName", program, name.encode()).decode()
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    of_kernel = re.search(
-        rf"Compiling entry function '{re.escape(symbol)}'(.*?)(?=Compiling entry function|\Z)", text, re.S
-    )
-    return report(of_kernel.group(1))
+    _, found, of_kernel = text.partition(f"Compiling entry function '{symbol}'")
+    if not found:
+        raise RuntimeError(f"ptxas reported nothing about {name}:\n{text.strip()}")
+    return report(of_kernel.partition("Compiling entry function")[0])
 
 
 def report(log: str) -> dict[str, int]:
