@@ -149,10 +149,12 @@ def record(kernel: Callable[..., Any], args: tuple, addresses: list[int]) -> tup
     recorder = THREAD.recorder = Recorder()
     try:
         with seen(), recorder:
+            torch.empty(0)  # a first allocation
             result = kernel(*args)
     finally:
         THREAD.recorder = None
-    if not recorder.only_launches or not recorder.launches:
+    # Where PyTorch goes past modes, not even that one was seen.
+    if not recorder.allocated or not recorder.only_launches or not recorder.launches:
         return result, None
     try:
         return result, repetition([arg for arg in args if isinstance(arg, Tensor)], addresses, recorder, result)
