@@ -49,7 +49,10 @@ def is_recording() -> bool:
 
 def launched(args: tuple | list, again: Again | None) -> None:
     """A launcher says what it has launched; None for `again` where that cannot be repeated."""
-    THREAD.recorder.launches.append((args, again))
+    if again:
+        THREAD.recorder.launches.append((args, again))
+    else:
+        THREAD.recorder.only_launches = False
 
 
 def replaying(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[tuple], Any]]:
@@ -59,22 +62,23 @@ def replaying(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[
     like those and PyTorch asks for nothing but the result; else it returns UNLIKE.
     """
     known: dict[tuple, Callable[..., Any] | None] = {}
-    latest = always_unlike
+    latest: Callable[[tuple], Any] = always_unlike
 
     def call(*args):
         nonlocal latest
-        kind, addresses = [], []
+        facts: list[Any] = []
+        addresses: list[int] = []
         for arg in args:
             what = type(arg)
             if what is Tensor or what is Parameter:
                 address, device = arg.data_ptr(), arg.get_device()
                 if device < 0:
                     return kernel(*args)
-                kind += arg.shape, arg.stride(), arg.dtype, address & 15, device
+                facts += arg.shape, arg.stride(), arg.dtype, address & 15, device
                 addresses.append(address)
             else:
-                kind.append(repr(arg))  # which tells 1 from 1.0 and True, and 0.0 from -0.0
-        kind = tuple(kind)
+                facts.append(repr(arg))  # which tells 1 from 1.0 and True, and 0.0 from -0.0
+        kind = tuple(facts)
         if kind not in known:  # what does not come again is not worth a recording
             if len(known) >= MOST:
                 known.clear()
@@ -101,12 +105,12 @@ def shortcut(args: tuple, addresses: list[int], repeat: Callable[[list[int]], An
     places = range(len(args))
     pick = picker(places, [place for place in places if isinstance(args[place], Tensor)])
     pick_others = picker(places, [place for place in places if not isinstance(args[place], Tensor)])
-    others = pick_others(args)
+    others = pick_others(args)  # kept below, so that nothing else gets their identities
     identities, past_16 = [*map(id, others)], [address & 15 for address in addresses]
     device = pick(args)[0].get_device()
     alike = guards.TensorGuards(*pick(args), dynamic_dims_sizes=None, dynamic_dims_strides=None).check
 
-    def repeat_if_alike(args):
+    def repeat_if_alike(args, others=others):
         tensors = pick(args)
         if [*map(id, pick_others(args))] != identities or not alike(*tensors):
             return UNLIKE
@@ -115,7 +119,6 @@ def shortcut(args: tuple, addresses: list[int], repeat: Callable[[list[int]], An
             return UNLIKE
         return repeat(addresses)
 
-    repeat_if_alike.others = others  # kept, so that nothing else gets their identities
     return repeat_if_alike
 
 
@@ -129,7 +132,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.allocated: list[Tensor] = []  # kept, so that no two have the same memory
-        self.launches: list[tuple[tuple | list, Again | None]] = []
+        self.launches: list[tuple[tuple | list, Again]] = []
         self.only_launches = True
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -146,11 +149,12 @@ def record(kernel: Callable[..., Any], args: tuple, addresses: list[int]) -> tup
     recorder = THREAD.recorder = Recorder()
     try:
         with seen(), recorder:
+            torch.empty(0)  # a first allocation
             result = kernel(*args)
     finally:
         THREAD.recorder = None
-    agains = [again for _, again in recorder.launches]
-    if not recorder.only_launches or not agains or None in agains:
+    # Where PyTorch goes past modes, not even that one was seen.
+    if not recorder.allocated or not recorder.only_launches or not recorder.launches:
         return result, None
     try:
         return result, repetition([arg for arg in args if isinstance(arg, Tensor)], addresses, recorder, result)
@@ -177,7 +181,7 @@ def repetition(inputs: list[Tensor], addresses: list[int], recorder: Recorder, r
         """The number of an address, and the bytes from there."""
         if memory(tensor) in starts:
             number, start = starts[memory(tensor)]
-            return number, start + tensor.storage_offset() * tensor.itemsize
+            return number, start + int(tensor.storage_offset()) * tensor.itemsize
         same = [number for number, arg in enumerate(inputs) if memory(arg) == memory(tensor)]
         same = [number for number in same if addresses[number] == tensor.data_ptr()] or same
         if len(same) != 1:

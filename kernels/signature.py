@@ -2,13 +2,15 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Signature:
         return bound.args
 
 
-def picker(names: Sequence[str | None], wanted: Sequence[str | None]) -> Callable[[tuple], tuple]:
+def picker(names: Sequence[Name], wanted: Iterable[Name]) -> Callable[[tuple], tuple]:
     """A function from a tuple of values called `names` to the tuple of those `wanted`."""
     places = [names.index(name) for name in wanted]
     if len(places) > 1:

@@ -27,7 +27,7 @@ LAYERS = (
         "watch",
         "worker",
     ),
-    ("unsupported",),
+    ("replay", "unsupported"),
     ("operation",),
     ("cuda", "triton", "levels", "records", "registration"),
     ("ops",),

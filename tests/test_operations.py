@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import kernels
+from kernels import replay, watch
 from kernels.machine import here
 from kernels.operation import LEVELS
 from kernels.tolerance import compare
@@ -275,3 +276,32 @@ def test_more_than_2_to_the_31_elements(op, variant):
         for name, value in found.items():
             _, failure = compare(value, expected[name], baseline[name], baseline[name].dtype)
             assert failure is None, f"{case} {name}: {failure}"
+
+
+@pytest.mark.parametrize(("op", "level"), REGISTERED)
+def test_calls_that_come_again_give_the_same_bits(op, level, monkeypatch):
+    """What kernels.replay repeats, against the kernels' own Python. On a CPU, tensors say that they are on a GPU."""
+    case, repetition, repeated = case_of(op), replay.repetition, []
+    needs(op, level, case)
+    if DEVICE == "cpu":
+        if level == "triton":
+            pytest.skip("Triton's interpreter is never repeated")
+        monkeypatch.setattr(torch.Tensor, "get_device", lambda tensor: 0)
+        monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
+    monkeypatch.setattr(replay, "repetition", lambda *args: repeated.append(repetition(*args)) or repeated[-1])
+
+    def results(inputs):
+        named, leaves = leaves_of(op, inputs)
+        outputs = [*op.call(op[level].fn, named).values()]
+        loss = sum(y.float().pow(3).sum() for y in outputs if y.requires_grad)
+        return outputs + [*torch.autograd.grad(loss, leaves)] if leaves else outputs
+
+    for seed in range(4):
+        inputs = op.inputs(case, device=DEVICE, seed=seed)
+        with watch.seen():
+            expected = results(inputs)
+        for one, other in zip(results(inputs), expected, strict=True):
+            assert torch.equal(one, other)
+    assert len(repeated) == 1 + bool(op.gradients), (
+        "the forward and the backward of its contiguous inputs can be repeated"
+    )

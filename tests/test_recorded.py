@@ -40,10 +40,21 @@ def test_every_way_to_call_computes_layer_norm(way):
     torch.testing.assert_close(calls.ways()[way](*inputs.values(), 1e-5), op["native"](**inputs))
 
 
-def test_every_way_is_timed_on_an_input_without_rows(monkeypatch):
-    monkeypatch.setattr(calls, "microseconds", lambda call, x, *rest: (x.shape, call(x, *rest).requires_grad))
-    rows = {row["way"]: row for row in calls.measured("cpu")}
+def test_every_way_is_timed_with_what_it_has(monkeypatch):
+    monkeypatch.setattr(calls, "medians", lambda timed: {key: call() for key, call in timed.items()})
+    found = calls.measured("cpu", calls.ways(), lambda x, *rest: {("cuda", "launch_us"): lambda: x.shape})
+    rows = {row["way"]: row for row in found["calls"]}
     assert list(rows) == list(calls.ways())
-    assert {row["us"] for row in rows.values()} == {((0, 1024), False)}
-    assert not rows["raw kernel"]["us_with_gradient"][1]
-    assert rows["the same, and autograd"]["us_with_gradient"][1]
+    assert {row["us"].shape for row in rows.values()} == {calls.SHAPE}
+    assert not rows["raw kernel"]["us_with_gradient"].requires_grad
+    assert rows["the same, and autograd"]["us_with_gradient"].requires_grad
+    assert "us_with_backward" in rows["raw kernel"]
+    assert found["parts"] == [{"level": "cuda", "launch_us": calls.SHAPE}]
+
+
+def test_calls_are_timed_in_turns_and_with_gradients_where_they_are_wanted(monkeypatch):
+    monkeypatch.setattr(calls, "CALLS", 2 * calls.TURNS)
+    made, kinds = [], ("us", "us_with_backward")
+    timed = {("way", kind): lambda kind=kind: made.append((kind, torch.is_grad_enabled())) for kind in kinds}
+    assert calls.medians(timed, turns=2).keys() == timed.keys()
+    assert made == 3 * [("us", False), ("us", False), ("us_with_backward", True), ("us_with_backward", True)]

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernels import replay
 from kernels.cuda import RawKernel
@@ -125,12 +127,17 @@ def part_of_a_buffer(x, y):
     return add(x, y, x.new_empty(2 * N)[:N])
 
 
+def twice(x, y):
+    z = add(x, y, torch.empty_like(x))
+    return z, z.view(2, -1)
+
+
 def in_shared_memory(x, y):
     buffer = x.new_empty(2, N)
     return add(x, y, buffer[0]), add(y, x, buffer[1])
 
 
-@pytest.mark.parametrize("kernel", [empty, copied, asks_for_a_value, part_of_a_buffer, in_shared_memory])
+@pytest.mark.parametrize("kernel", [empty, copied, asks_for_a_value, part_of_a_buffer, twice, in_shared_memory])
 def test_what_is_more_than_launches_is_not_repeated(kernel):
     if kernel is empty:
         repeated = replaying(lambda *args: ran.append(1) or kernel(*args))
@@ -142,6 +149,20 @@ def test_what_is_more_than_launches_is_not_repeated(kernel):
         assert calls_of(kernel) == 5
 
 
+def cleared_first(x, y):
+    x.zero_()
+    add(x, y, x)
+
+
+def test_what_is_not_seen_is_not_repeated():
+    repeated = replaying(cleared_first)
+    with torch._C._DisableTorchDispatch():  # as in a tensor subclass: no mode sees what is called
+        for _ in range(4):
+            x, y = tensors()
+            repeated(x, y)
+            assert torch.equal(x, y)
+
+
 def test_one_tensor_as_two_arguments_is_not_repeated_for_others():
     x, y = tensors()
     repeated = replaying(lambda x, y: add(x, y, torch.empty_like(x)))
@@ -151,23 +172,65 @@ def test_one_tensor_as_two_arguments_is_not_repeated_for_others():
         assert torch.equal(repeated(x, y), x + y)
 
 
-def shapes(x, scale):
-    return add(x, None, torch.empty_like(x), scale)
+def described(x, value):
+    """All that the Python side of a kernel may go by, as a number that the kernel writes."""
+    facts = tuple(x.shape), x.stride(), x.dtype, x.data_ptr() % 16, repr(value)
+    return add(
+        x.view(torch.float32),
+        None,
+        torch.empty_like(x).view(torch.float32),
+        DESCRIPTIONS.setdefault(facts, len(DESCRIPTIONS)),
+    )
 
 
-def test_a_call_that_differs_is_another():
-    repeated = replaying(shapes)
-    memory = torch.randn(2 * N, device=DEVICE)
-    for _ in range(4):
-        for x in (
-            memory[:N],
-            memory[:N].view(2, -1),
-            memory[1 : N + 1],
-            memory[: N // 2],
-            memory[: N // 2].double().float(),
-        ):
-            for scale in (1.0, 2.0, 0.0, -0.0, 1, True):
-                assert torch.equal(repeated(x, scale), x + float(scale))
+DESCRIPTIONS = {}
+MEMORY = torch.zeros(4, 2 * N, device=DEVICE)
+ALIKE_BUT_FOR = {
+    "nothing": (MEMORY[0, :N], 1.0),
+    "shape": (MEMORY[0, :N].view(2, -1), 1.0),
+    "strides": (MEMORY[:2, : N // 2], 1.0),
+    "dtype": (MEMORY[0, :N].view(torch.int32), 1.0),
+    "alignment": (MEMORY[0, 1 : N + 1], 1.0),
+    "class": (torch.nn.Parameter(MEMORY[0, :N]), 1.0),
+} | {repr(value): (MEMORY[0, :N], value) for value in (1, True, None, 0.0, -0.0, 2.0)}
+
+
+@pytest.mark.parametrize("first", ALIKE_BUT_FOR)
+def test_a_call_that_differs_is_another(first):
+    repeated = replaying(described)
+    for other in ALIKE_BUT_FOR:
+        for name in (first, first, first, first, other, other, other, other, first):
+            args = ALIKE_BUT_FOR[name]
+            assert torch.equal(repeated(*args), described(*args)), (name, other)
+
+
+@pytest.mark.parametrize("outside", ["profiler", "mode", "transform", "trace", "fake"])
+def test_the_quick_way_is_not_for_those_who_look_on(outside):
+    slow, quick = replay.replaying(lambda x: add(x, None, torch.empty_like(x)))
+    x = torch.zeros(N, device=DEVICE)
+    for _ in range(3):
+        slow(x)
+    assert quick((x,)) is not UNLIKE
+    found = []
+
+    def ask(x):
+        found.append(quick((x,)))
+        return x
+
+    if outside == "profiler":
+        with torch.profiler.profile():
+            ask(x)
+    elif outside == "mode":
+        with TorchDispatchMode():
+            ask(x)
+    elif outside == "transform":
+        torch.func.vmap(ask)(x[None])
+    elif outside == "trace":
+        torch.jit.trace(ask, (x,), check_trace=False)
+    else:
+        with FakeTensorMode() as mode:
+            ask(mode.from_tensor(x))
+    assert found == [UNLIKE]
 
 
 def test_calls_are_forgotten_before_they_are_too_many():
