@@ -1,5 +1,7 @@
 """The inputs that softmax is checked and timed on."""
 
+from typing import Any
+
 import torch
 
 from kernels.layouts import lay_out
@@ -13,7 +15,7 @@ VALUES = {"realistic": (4, 0.5), "offset": (4, 300), "constant": (0, 3), "large"
 VALUES |= {"nonfinite": (1, 0), "masked": (1, 0)}
 
 
-def each(*shapes: tuple[int, ...], **fields: str) -> tuple[Case, ...]:
+def each(*shapes: tuple[int, ...], **fields: Any) -> tuple[Case, ...]:
     return tuple(Case(shape, dtype, **fields) for shape in shapes for dtype in DTYPES)
 
 
