@@ -1,5 +1,7 @@
 """What an operation is tried on: cases, what they cost at least, and what comes of them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -47,6 +49,12 @@ class Cost:
 
     bytes: int
     flops: int
+
+    @classmethod
+    def of_rows(cls, case: Case, matrices: int, operations: int, vectors: int = 0) -> Cost:
+        """Of so many tensors of the case's shape and vectors of its width, and so many operations an element."""
+        elements, itemsize = torch.Size(case.shape).numel(), getattr(torch, case.dtype).itemsize
+        return cls(bytes=(matrices * elements + vectors * case.shape[-1]) * itemsize, flops=operations * elements)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,17 @@ from kernels.triton.launch import launch
 
 
 @triton.jit
+def store_partial(partials_ptr, sums, program, columns, N):
+    """A program's own sums, of the rows of its tiles that met in a column; none where there is no pointer."""
+    if partials_ptr is not None:
+        tl.store(partials_ptr + program * N + columns, tl.sum(sums, 0)[None, :], mask=columns < N)
+
+
+@triton.jit
 def store_partials(dweight_ptr, dbias_ptr, dweight, dbias, program, columns, N):
-    """A program's own sums, of the rows of its tiles that met in a column."""
-    if dweight_ptr is not None:
-        tl.store(dweight_ptr + program * N + columns, tl.sum(dweight, 0)[None, :], mask=columns < N)
-    if dbias_ptr is not None:
-        tl.store(dbias_ptr + program * N + columns, tl.sum(dbias, 0)[None, :], mask=columns < N)
+    """The same for both."""
+    store_partial(dweight_ptr, dweight, program, columns, N)
+    store_partial(dbias_ptr, dbias, program, columns, N)
 
 
 @triton.jit
@@ -52,7 +57,7 @@ class Partials:
     Filled by a kernel, then added up, in an order that depends on nothing but the number of programs.
     """
 
-    def __init__(self, programs: int, weight: torch.Tensor | None, bias: torch.Tensor | None) -> None:
+    def __init__(self, programs: int, weight: torch.Tensor | None, bias: torch.Tensor | None = None) -> None:
         self.programs = programs
         self.of = weight, bias
         self.dweight, self.dbias = (

@@ -103,9 +103,7 @@ def quack_unsupported(case: Case, machine: Machine) -> str | None:
 
 def cost(case: Case) -> Cost:
     """Bytes: x and weight and bias read once, y written once. Operations: 8 an element, as in the formula."""
-    elements = torch.Size(case.shape).numel()
-    itemsize = getattr(torch, case.dtype).itemsize
-    return Cost(bytes=(2 * elements + 2 * case.shape[-1]) * itemsize, flops=8 * elements)
+    return Cost.of_rows(case, matrices=2, vectors=2, operations=8)
 
 
 def backward_cost(case: Case) -> Cost:
@@ -113,9 +111,7 @@ def backward_cost(case: Case) -> Cost:
 
     Those are 5 for the normalised row, 4 for the two sums in dx, 4 for dx, 2 for dweight and 1 for dbias.
     """
-    elements = torch.Size(case.shape).numel()
-    itemsize = getattr(torch, case.dtype).itemsize
-    return Cost(bytes=(3 * elements + 3 * case.shape[-1]) * itemsize, flops=16 * elements)
+    return Cost.of_rows(case, matrices=3, vectors=3, operations=16)
 
 
 TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "layer_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD)

@@ -4,7 +4,6 @@ Each is a mistake that people make, and each passes a careless check: a loose to
 powers of two, contiguous tensors, an output that is never looked at.
 """
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,19 +11,14 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.cuda import RawModule
+from kernels import wrong
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
+from kernels.ops.layer_norm.registration import SIGNATURE
+from kernels.registration import differentiable
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_compiler, needs_interpreter
-
-VARIANTS: tuple[Variant, ...] = ()
-
-
-def add(level: int, name: str, idea: str, fn: Callable, **fields: object) -> None:
-    global VARIANTS
-    VARIANTS += (Variant(level, name, fn, idea, (Path(__file__),), **fields),)
 
 
 def affine(normalised: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, dtype: torch.dtype):
@@ -86,19 +80,7 @@ def nan_hidden(x, weight=None, bias=None, eps=1e-5):
 
 def right_gradient(forward: Callable) -> Callable:
     """Give a wrong forward pass the right gradient, so that the check has to find the output."""
-
-    class WithGradient(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, weight, bias, eps):
-            ctx.save_for_backward(x, weight, bias)
-            ctx.eps = eps
-            return forward(x, weight, bias, eps)
-
-        @staticmethod
-        def backward(ctx, dy):
-            return *layer_norm_backward(dy, *ctx.saved_tensors, ctx.eps), None
-
-    return lambda x, weight=None, bias=None, eps=1e-5: WithGradient.apply(x, weight, bias, eps)
+    return differentiable(SIGNATURE, forward, layer_norm_backward)
 
 
 @triton.jit
@@ -120,65 +102,56 @@ def masked_lanes(x, weight, bias, eps):
 
 
 def edited(old: str, new: str) -> Callable:
-    """layer_norm.cu with one piece of its source replaced."""
-
-    @functools.cache
-    def kernels() -> dict:
-        text = cuda.SOURCE.read_text()
-        if old not in text:
-            raise ValueError(f"old: {old!r} is not in {cuda.SOURCE.name} any more; this wrong kernel needs a new edit")
-        names = tuple(cuda.NAMES.values())
-        module = RawModule(code=text.replace(old, new), options=cuda.MODULE.options, name_expressions=names)
-        return {dtype: module.get_function(name) for dtype, name in cuda.NAMES.items()}
-
-    return right_gradient(lambda *args: cuda.launch(kernels(), *args))
+    """The CUDA rung `block` with one piece of its source replaced."""
+    return right_gradient(wrong.edited(cuda.block, old, new))
 
 
-add(1, "sample-variance", "divides by N - 1", sample_variance)
-add(1, "eps-outside-root", "adds eps to the root, not under it", eps_outside_root)
-add(1, "mean-of-squares", "subtracts the squared mean from the mean of squares, which cancels", mean_of_squares)
-add(1, "narrow-arithmetic", "computes in the input's dtype", narrow_arithmetic)
-add(1, "no-bias", "forgets the bias", no_bias)
-add(1, "zeros", "gives zeros", zeros)
-add(
-    1,
-    "gradient-constants",
-    "right output, but its gradient takes mean and variance as constants",
-    constant_statistics,
-)
-add(1, "strides-ignored", "reads memory as if x were contiguous", strides_ignored)
-add(1, "last-row-unwritten", "never writes the last row", last_row_unwritten)
-add(1, "nan-hidden", "replaces NaN and infinities", nan_hidden)
-add(
-    4,
-    "masked-lanes",
-    "adds the squares of the masked lanes, which hold -mean",
-    right_gradient(masked_lanes),
-    unsupported=needs_interpreter,
-)
-
-
-def needs_order(case, machine):
-    """A race may go well on a GPU for years; on a CPU the check chooses the order of threads."""
-    return "its race need not show on a GPU" if machine.device == "cuda" else needs_compiler(case, machine)
-
-
-for _name, _idea, _old, _new in (
-    ("last-column", "never writes the last column", "y[j] = (T)value", "if (j < N - 1) y[j] = (T)value"),
-    ("half-a-sum", "ends the tree one step early", "half > 0", "half > 1"),
-    (
-        "row-overlap",
-        "rows of the output overlap by one",
-        "(long long)blockIdx.x * N",
-        "(long long)blockIdx.x * (N - 1)",
+SOURCE = (Path(__file__),)
+RACE = edited("threadIdx.x < half", "threadIdx.x <= half")
+VARIANTS = (
+    Variant(1, "sample-variance", sample_variance, "divides by N - 1", SOURCE),
+    Variant(1, "eps-outside-root", eps_outside_root, "adds eps to the root, not under it", SOURCE),
+    Variant(
+        1,
+        "mean-of-squares",
+        mean_of_squares,
+        "subtracts the squared mean from the mean of squares, which cancels",
+        SOURCE,
     ),
-    ("shifted-weight", "reads the weight of the next column", "weight[j]", "weight[(j + 1) % N]"),
-):
-    add(5, _name, _idea, edited(_old, _new), unsupported=needs_compiler)
-add(
-    5,
-    "race",
-    "adds a partial sum that another thread is changing",
-    edited("threadIdx.x < half", "threadIdx.x <= half"),
-    unsupported=needs_order,
+    Variant(1, "narrow-arithmetic", narrow_arithmetic, "computes in the input's dtype", SOURCE),
+    Variant(1, "no-bias", no_bias, "forgets the bias", SOURCE),
+    Variant(1, "zeros", zeros, "gives zeros", SOURCE),
+    Variant(
+        1,
+        "gradient-constants",
+        constant_statistics,
+        "right output, but its gradient takes mean and variance as constants",
+        SOURCE,
+    ),
+    Variant(1, "strides-ignored", strides_ignored, "reads memory as if x were contiguous", SOURCE),
+    Variant(1, "last-row-unwritten", last_row_unwritten, "never writes the last row", SOURCE),
+    Variant(1, "nan-hidden", nan_hidden, "replaces NaN and infinities", SOURCE),
+    Variant(
+        4,
+        "masked-lanes",
+        right_gradient(masked_lanes),
+        "adds the squares of the masked lanes, which hold -mean",
+        SOURCE,
+        needs_interpreter,
+    ),
+    *(
+        Variant(5, name, edited(old, new), idea, SOURCE, needs_compiler)
+        for name, idea, old, new in (
+            ("last-column", "never writes the last column", "y[j] = (T)value", "if (j < N - 1) y[j] = (T)value"),
+            ("half-a-sum", "ends the tree one step early", "half > 0", "half > 1"),
+            (
+                "row-overlap",
+                "rows of the output overlap by one",
+                "(long long)blockIdx.x * N",
+                "(long long)blockIdx.x * (N - 1)",
+            ),
+            ("shifted-weight", "reads the weight of the next column", "weight[j]", "weight[(j + 1) % N]"),
+        )
+    ),
+    Variant(5, "race", RACE, "adds a partial sum that another thread is changing", SOURCE, wrong.needs_order),
 )

@@ -1,30 +1,17 @@
 """Deliberately wrong gradients behind a right output, whose names begin with "gradient-". The check must reject them too."""
 
-import functools
-from collections.abc import Callable
-from pathlib import Path
-from unittest import mock
+from functools import partial
 
 import torch
 import triton
 import triton.language as tl
 
 from kernels.arguments import empty_contiguous
-from kernels.cuda import Kernel, RawModule
-from kernels.cuda.template import TYPES
-from kernels.operation import Variant
-from kernels.ops.layer_norm import cuda, cuda_backward, triton_backward
+from kernels.ops.layer_norm import cuda_backward, triton_backward
 from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
 from kernels.ops.layer_norm.registration import SIGNATURE
-from kernels.registration import differentiable
-from kernels.triton.column_sums import Partials
 from kernels.triton.launch import launch
-from kernels.unsupported import needs_compiler, needs_interpreter
-
-
-def wrong_gradient(backward: Callable) -> Callable:
-    """The right output with a wrong backward."""
-    return differentiable(SIGNATURE, layer_norm, backward)
+from kernels.wrong import edited, lost_partial, variant
 
 
 def rstd_of(x, eps):
@@ -41,17 +28,6 @@ def gradient_without_mean(dy, x, weight, bias, eps):
     dx, dweight, dbias = layer_norm_backward(dy, x, weight, bias, eps)
     g = dy.float() if weight is None else dy.float() * weight
     return (dx.float() + rstd_of(x, eps) * g.mean(-1, keepdim=True)).to(x.dtype), dweight, dbias
-
-
-class LostPartial(Partials):
-    def add_up(self):
-        self.programs -= 1
-        return super().add_up()
-
-
-def lost_partial(dy, x, weight, bias, eps):
-    with mock.patch.object(triton_backward, "Partials", LostPartial):
-        return triton_backward.partials(dy, x, weight, bias, eps)
 
 
 @triton.jit
@@ -76,48 +52,15 @@ def masked_lanes(dy, x, weight, bias, eps):
     return dx, dweight, dbias
 
 
-def edited_backward(old: str, new: str) -> Callable:
-    """The CUDA rung `atomics` with one piece of its source replaced."""
-
-    @functools.cache
-    def kernel(path: Path, name: str, dtype: torch.dtype) -> Kernel:
-        text = path.read_text()
-        if old not in text:
-            raise ValueError(f"old: {old!r} is not in {path.name} any more; this wrong kernel needs a new edit")
-        expression = f"{name}<{TYPES[dtype]}>"
-        options = cuda.MODULE.options
-        return RawModule(code=text.replace(old, new), options=options, name_expressions=(expression,)).get_function(
-            expression
-        )
-
-    def backward(*args):
-        with mock.patch.object(cuda_backward, "kernel", kernel):
-            return cuda_backward.atomics(*args)
-
-    return wrong_gradient(backward)
-
-
-VARIANTS: tuple[Variant, ...] = ()
-for _level, _name, _idea, _backward in (
-    (1, "gradient-unscaled", "forgets rstd in dx", unscaled),
-    (1, "gradient-without-mean", "forgets the mean of g in dx", gradient_without_mean),
-    (4, "gradient-lost-partial", "the second kernel forgets the last program", lost_partial),
-    (4, "gradient-masked-lanes", "lanes beyond the row enter its sums", masked_lanes),
-):
-    _unsupported = {"unsupported": needs_interpreter} if _level == 4 else {}
-    VARIANTS += (Variant(_level, _name, wrong_gradient(_backward), _idea, (Path(__file__),), **_unsupported),)
-for _name, _idea, _old, _new in (
-    (
-        "gradient-overwritten",
-        "assigns to dbias where it should add",
-        "atomicAdd(&dbias[j], (float)dy[j])",
-        "dbias[j] = (float)dy[j]",
-    ),
-    (
-        "gradient-of-x",
-        "multiplies by x, not by the normalised x, in dweight",
-        "(float)dy[j] * n)",
-        "(float)dy[j] * (float)x[j])",
-    ),
-):
-    VARIANTS += (Variant(5, _name, edited_backward(_old, _new), _idea, (Path(__file__),), needs_compiler),)
+wrong = partial(variant, SIGNATURE, __file__, forward=layer_norm)
+LOST_PARTIAL = lost_partial(triton_backward.partials)
+OVERWRITTEN = edited(cuda_backward.atomics, "atomicAdd(&dbias[j], (float)dy[j])", "dbias[j] = (float)dy[j]")
+OF_X = edited(cuda_backward.atomics, "(float)dy[j] * n)", "(float)dy[j] * (float)x[j])")
+VARIANTS = (
+    wrong(1, "gradient-unscaled", "forgets rstd in dx", backward=unscaled),
+    wrong(1, "gradient-without-mean", "forgets the mean of g in dx", backward=gradient_without_mean),
+    wrong(4, "gradient-lost-partial", "the second kernel forgets the last program", backward=LOST_PARTIAL),
+    wrong(4, "gradient-masked-lanes", "lanes beyond the row enter its sums", backward=masked_lanes),
+    wrong(5, "gradient-overwritten", "assigns to dbias where it should add", backward=OVERWRITTEN),
+    wrong(5, "gradient-of-x", "multiplies by x, not by the normalised x, in dweight", backward=OF_X),
+)

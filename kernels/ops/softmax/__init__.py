@@ -71,15 +71,14 @@ def quack_unsupported(case: Case, machine: Machine) -> str | None:
     return needs_gpu(case, machine) or (None if len(case.shape) == 2 else "takes matrices only")
 
 
-def cost(case: Case, matrices: int = 2, operations: int = 5) -> Cost:
+def cost(case: Case) -> Cost:
     """Bytes: x read once, y written once. Operations: maximum, difference, exp, sum and quotient for each element."""
-    elements = torch.Size(case.shape).numel()
-    return Cost(bytes=matrices * elements * getattr(torch, case.dtype).itemsize, flops=operations * elements)
+    return Cost.of_rows(case, matrices=2, operations=5)
 
 
 def backward_cost(case: Case) -> Cost:
     """Bytes: dy and y read once, dx written once. Operations: product, sum, difference and product for each element."""
-    return cost(case, matrices=3, operations=4)
+    return Cost.of_rows(case, matrices=3, operations=4)
 
 
 TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "softmax_triton", triton_forward.FORWARD, triton_backward.BACKWARD)

@@ -1,0 +1,92 @@
+"""Deliberately wrong variants, which the check must reject: what those of all operations share."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from kernels.case import Case
+from kernels.cuda.kernel import Kernel, RawModule, watched
+from kernels.machine import Machine
+from kernels.operation import Variant
+from kernels.registration import differentiable
+from kernels.signature import Signature
+from kernels.triton.column_sums import Partials
+from kernels.unsupported import Reason, needs_compiler, needs_interpreter, never
+
+UNSUPPORTED = {4: needs_interpreter, 5: needs_compiler}
+
+
+def variant(
+    signature: Signature,
+    path: str,
+    level: int,
+    name: str,
+    idea: str,
+    *,
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    unsupported: Reason | None = None,
+) -> Variant:
+    """A variant of two bare functions, of which one is wrong, written in the file `path`.
+
+    The right one is level 1's: the check has to find the mistake in the outputs, or, where `name` begins with "gradient-",
+    in the gradients alone. unsupported: by default what the level needs on a machine.
+    """
+    fn = differentiable(signature, forward, backward)
+    return Variant(level, name, fn, idea, (Path(path),), unsupported or UNSUPPORTED.get(level, never))
+
+
+def edited(rung: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
+    """A bare function of level 5 that launches the same kernels, with `old` replaced by `new` in their source.
+
+    ValueError, when it is called: none of them has `old`.
+    """
+
+    @functools.cache
+    def edit(kernel: Kernel) -> Kernel | None:
+        source = kernel._module._source
+        if old not in source.code:
+            return None
+        module = RawModule(code=source.code.replace(old, new), options=source.options, name_expressions=(kernel.name,))
+        return module.get_function(kernel.name)
+
+    def run(*args: Any) -> Any:
+        outer, launched = watched.by, []
+
+        def launch(kernel: Kernel, *launch: Any) -> None:
+            launched.append(kernel)
+            with watched(outer):
+                (edit(kernel) or kernel)(*launch)
+
+        with watched(launch):
+            result = rung(*args)
+        if launched and not any(map(edit, launched)):
+            names = ", ".join(kernel.name for kernel in launched)
+            raise ValueError(
+                f"old: {old!r} is not in the source of {names} any more; this wrong kernel needs a new edit"
+            )
+        return result
+
+    return run
+
+
+def lost_partial(rung: Callable[..., Any]) -> Callable[..., Any]:
+    """A bare function of level 4 whose column sums leave out what its last program has."""
+    whole = Partials.add_up
+
+    def short(partials: Partials) -> tuple:
+        partials.programs -= 1
+        return whole(partials)
+
+    def run(*args: Any) -> Any:
+        with mock.patch.object(Partials, "add_up", short):
+            return rung(*args)
+
+    return run
+
+
+def needs_order(case: Case, machine: Machine) -> str | None:
+    """For races, which may go well on a GPU for years; on a CPU the check chooses the order of threads."""
+    return "its race need not show on a GPU" if machine.device == "cuda" else needs_compiler(case, machine)
