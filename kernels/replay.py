@@ -1,11 +1,11 @@
 """A call that comes again repeats its launches.
 
-What the Python side of a kernel works out, such as views, tiles, which kernel, and what Triton specialises it for, follows from
-the shapes, strides, dtypes and alignments of its tensors and from the values of its other arguments; never from what is in
-the tensors, nor from a state elsewhere. So a call on a GPU that comes a second time is recorded: what it allocates, and its
-launches, in which each argument is a constant or an address. From then on it costs a look-up, the allocations and the
-launches. A call that asks more of PyTorch, such as a copy of a tensor whose rows do not lie as a kernel needs them, is made
-as the first time, every time. Launches are those of `kernels.triton.launch` and `kernels.cuda`.
+What the Python side of a kernel works out, such as checks, views, tiles, which kernel, and what Triton specialises it for,
+follows from the shapes, strides, dtypes and alignments (to 16 bytes) of its tensors and from the values of its other
+arguments: never from what is in the tensors or from a state elsewhere. So a call on a GPU that comes a second time is recorded:
+what it allocates, and its launches, in which each argument is a constant or an address. From then on it costs a look-up, the
+allocations and the launches. A call that asks more of PyTorch, such as a copy of a tensor whose rows do not lie as a kernel
+needs them, is made each time as the first time. Launches are those of `kernels.triton.launch` and `kernels.cuda`.
 """
 
 import threading

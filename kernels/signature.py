@@ -26,7 +26,8 @@ class Signature:
         schema: parameters, defaults and outputs in torch's notation, such as
             "(Tensor x, Tensor? weight=None, float eps=1e-5) -> (Tensor y, Tensor lse)". `Tensor(a!) q` is updated in place,
             `-> ()` returns nothing.
-        validate: (every parameter) → None; raises the TypeError or ValueError for arguments that are refused.
+        validate: (every parameter) → None; raises the TypeError or ValueError for arguments that are refused, by what they are
+            and not by the values in tensors. On a GPU a call like an accepted one is not checked again: see kernels.replay.
         shape_rule: (every parameter) → the outputs, uninitialised.
         gradients: the differentiable inputs; none for an operation without a backward.
         save: the inputs and outputs that the backward is given; of an updated tensor, what it is afterwards.

@@ -1,5 +1,8 @@
 """Calls that come again: what is repeated computes the same, and what cannot be repeated is not."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -100,6 +103,17 @@ def update(x, y):
 @pytest.mark.parametrize("kernel", [sums, views])
 def test_what_comes_again_is_repeated(kernel):
     assert calls_of(kernel) == 2
+
+
+def test_nothing_is_kept():
+    repeated, kept = replaying(sums), []
+    for _ in range(5):
+        x, y = tensors()
+        kept += [weakref.ref(tensor) for tensor in (x, y, *repeated(x, y)) if tensor is not None]
+    del x, y
+    gc.collect()
+    assert len(kept) == 20
+    assert not [ref for ref in kept if ref() is not None]
 
 
 def test_updates_are_repeated():
