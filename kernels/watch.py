@@ -20,7 +20,7 @@ class Watch:
     watching = 0  # how many want to see launches, of all launchers: while there are any, kernels.replay repeats none
 
     @contextlib.contextmanager
-    def __call__(self, by: Callable[..., Any]) -> Iterator[None]:
+    def __call__(self, by: Callable[..., Any] | None) -> Iterator[None]:
         before, self.by = self.by, by
         try:
             with seen():
