@@ -3,10 +3,12 @@
 import torch
 
 from kernels.cuda.includes import DEVICE
+from kernels.cuda.kernel import Kernel
 from kernels.cuda.template import kernel
 from kernels.hardware import REFERENCE, WARP
+from kernels.machine import multiprocessors
 
-COLUMN_SUMS = DEVICE / "column_sums.cuh"
+COLUMN_SUMS, NORM_COLUMNS = DEVICE / "column_sums.cuh", DEVICE / "norm_columns.cuh"
 MOST_THREADS = REFERENCE.threads_per_block
 VECTOR_BYTES = 16  # what one instruction loads at most
 VALUES = 32  # of a row that a thread holds in registers: enough loads in flight, few enough sums that must meet
@@ -54,3 +56,23 @@ def column_sums(partial: torch.Tensor, *sums: torch.Tensor | None) -> None:
     first, second = (*sums, None)[:2]
     launched = kernel(COLUMN_SUMS, "column_sums", wanted.dtype, count)
     launched((-(-count * N // 32),), (32, 32), (partial, first, second, G, N))
+
+
+def column_blocks(M: int, N: int, multiprocessors: int) -> int:
+    """Into how many parts the rows are divided: so many that each multiprocessor gets 16 blocks of 32 columns."""
+    return min(max(16 * multiprocessors // -(-N // 32), 1), -(-M // 8))
+
+
+def norm_columns(
+    columns: Kernel, dy: torch.Tensor, x: torch.Tensor, statistics: torch.Tensor, *sums: torch.Tensor | None
+) -> None:
+    """dweight, or dweight and dbias, of a norm over rows, always added up in the same order.
+
+    columns: a kernel that calls norm_columns.cuh's function. dy, x: matrices of shape (M, N). statistics: float32, shape
+    (M, 2), what is subtracted from each row and what it is then multiplied by. sums: as `column_sums` has them.
+    """
+    M, N = x.shape
+    G = column_blocks(M, N, multiprocessors(x.device))
+    partial = torch.empty((G, len(sums), N), dtype=torch.float32, device=x.device)
+    columns((-(-N // 32), G), (32, 8), (dy, x, statistics, partial, dy.stride(0), x.stride(0), M, N))
+    column_sums(partial, *sums)

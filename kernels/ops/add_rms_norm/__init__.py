@@ -8,12 +8,14 @@ the two keeps h as float32 anyway, and the reference rounds nothing. Only the h 
 backward, is rounded.
 """
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 
 from kernels import levels
-from kernels.operation import Case, Cost, Operation, Output, Peer
-from kernels.ops.add_rms_norm import cuda, native, triton_backward, triton_forward, wrong
+from kernels.operation import Cost, Operation, Output, Peer
+from kernels.ops.add_rms_norm import cuda, native, triton, wrong
 from kernels.ops.add_rms_norm.cases import CASES, make_inputs
 from kernels.ops.add_rms_norm.native import SIGNATURE, validate
 from kernels.registration import join
@@ -56,19 +58,7 @@ def torch_add_rms_norm(x, residual, weight, eps=1e-6):
     return F.rms_norm(h, h.shape[-1:], weight, eps), h
 
 
-def cost(case: Case) -> Cost:
-    """Bytes: x, residual and weight read once, y and h written once. Operations: 5 an element, as in the formula."""
-    return Cost.of_rows(case, matrices=4, vectors=1, operations=5)
-
-
-def backward_cost(case: Case) -> Cost:
-    """Bytes: dy, dh, h and weight read once, dx, dresidual and dweight written once. Operations: 12 an element."""
-    return Cost.of_rows(case, matrices=5, vectors=2, operations=12)
-
-
-TRITON_FORWARD, TRITON_BACKWARD = join(
-    SIGNATURE, "add_rms_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD
-)
+TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "add_rms_norm_triton", triton.FORWARD, triton.BACKWARD)
 CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "add_rms_norm_cuda", cuda.FORWARD, cuda.BACKWARD)
 
 OPERATION = Operation(
@@ -85,7 +75,9 @@ OPERATION = Operation(
         Peer("torch", lambda: torch_add_rms_norm),
         Peer("torch.compile", lambda: torch.compile(torch_add_rms_norm, dynamic=False)),
     ),
-    cost=cost,
-    backward_cost=backward_cost,
+    # x, residual and weight read once, y and h written once; 5 operations an element, as in the formula.
+    cost=partial(Cost.of_rows, matrices=4, vectors=1, operations=5),
+    # dy, dh, h and weight read once, dx, dresidual and dweight written once.
+    backward_cost=partial(Cost.of_rows, matrices=5, vectors=2, operations=12),
     cases=CASES,
 )

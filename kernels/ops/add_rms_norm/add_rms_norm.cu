@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "norm_columns.cuh"
 #include "reductions.cuh"
 
 template <typename T>
@@ -29,8 +30,8 @@ __global__ void add_rms_norm_warp(const T* x, const T* residual, const T* weight
 
 template <typename T>
 __global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h, const T* weight, T* dx, T* dresidual,
-                                           float* rstds, long long dy_stride, long long dh_stride, long long h_stride,
-                                           int N, float eps)
+                                           float2* statistics, long long dy_stride, long long dh_stride,
+                                           long long h_stride, int N, float eps)
 {
     __shared__ float of_warp[2][32];
     dy += blockIdx.x * dy_stride;
@@ -43,7 +44,7 @@ __global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h,
     }
     float rstd = rsqrtf(row_sum(squares, of_warp[0]) / N + eps);
     float mean_gn = row_sum(products, of_warp[1]) / N * rstd;
-    if (threadIdx.x == 0) rstds[blockIdx.x] = rstd;
+    if (threadIdx.x == 0) statistics[blockIdx.x] = {0.0f, rstd};  // no mean is subtracted
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
         float of_norm = rstd * ((float)dy[j] * (float)weight[j] - (float)h[j] * rstd * mean_gn);
         // Twice: an operator may not return one tensor as two outputs.
@@ -51,20 +52,9 @@ __global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h,
     }
 }
 
-// (ceil(N / 32), G) blocks of (32, 8) threads; one threadIdx.x is one column. partial is G×N: a sum a block.
 template <typename T>
-__global__ void add_rms_norm_backward_columns(const T* dy, const T* h, const float* rstds, float* partial,
+__global__ void add_rms_norm_backward_columns(const T* dy, const T* h, const float2* statistics, float* partial,
                                               long long dy_stride, long long h_stride, long long M, int N)
 {
-    __shared__ float sums[8][32];
-    int j = blockIdx.x * 32 + threadIdx.x;
-    float sum = 0.0f;
-    if (j < N)
-        for (long long i = blockIdx.y * 8 + threadIdx.y; i < M; i += gridDim.y * 8)
-            sum += (float)dy[i * dy_stride + j] * ((float)h[i * h_stride + j] * rstds[i]);
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y > 0 || j >= N) return;
-    for (int y = 1; y < 8; ++y) sum += sums[y][threadIdx.x];
-    partial[(long long)blockIdx.y * N + j] = sum;
+    norm_columns<false>(dy, h, statistics, partial, dy_stride, h_stride, M, N);
 }

@@ -7,11 +7,9 @@ import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import COLUMN_SUMS, column_sums, scalar_threads
+from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, norm_columns, scalar_threads
 from kernels.cuda.template import kernel
-from kernels.machine import multiprocessors
 from kernels.operation import Variant
-from kernels.ops.layer_norm.cuda_backward import column_blocks
 from kernels.unsupported import needs_compiler
 
 FILE = Path(__file__).with_name("add_rms_norm.cu")
@@ -29,22 +27,18 @@ def warp(x, residual, weight, eps):
 
 
 def columns(dy, dh, h, weight, eps):
-    dx, dresidual, dweight = (empty_contiguous(like) for like in (h, h, weight))
+    dx, dresidual, dweight = map(empty_contiguous, (h, h, weight))
     if not h.numel():
         return dx, dresidual, dweight.zero_()
-    dys, dhs, rows = as_rows(dy), as_rows(dh), as_rows(h)
-    M, N = rows.shape
-    rstd, strides = h.new_empty(M, dtype=torch.float32), tuple(m.stride(0) for m in (dys, dhs, rows))
-    arguments = (dys, dhs, rows, as_columns(weight), dx, dresidual, rstd, *strides, N, np.float32(eps))
+    dy, dh, h = as_rows(dy), as_rows(dh), as_rows(h)
+    M, N = h.shape
+    statistics, strides = h.new_empty((M, 2), dtype=torch.float32), (dy.stride(0), dh.stride(0), h.stride(0))
+    arguments = (dy, dh, h, as_columns(weight), dx, dresidual, statistics, *strides, N, np.float32(eps))
     kernel(FILE, "add_rms_norm_backward_rows", h.dtype)((M,), (scalar_threads(N),), arguments)
-    G = column_blocks(M, N, multiprocessors(h.device))
-    partial = h.new_empty((G, 1, N), dtype=torch.float32)
-    arguments = (dys, rows, rstd, partial, strides[0], strides[2], M, N)
-    kernel(FILE, "add_rms_norm_backward_columns", h.dtype)((-(-N // 32), G), (32, 8), arguments)
-    column_sums(partial, dweight)
+    norm_columns(kernel(FILE, "add_rms_norm_backward_columns", h.dtype), dy, h, statistics, dweight)
     return dx, dresidual, dweight
 
 
-SOURCE = (FILE, DEVICE / "reductions.cuh", COLUMN_SUMS, Path(__file__))
+SOURCE = (FILE, DEVICE / "reductions.cuh", NORM_COLUMNS, COLUMN_SUMS, Path(__file__))
 FORWARD = (Variant(5, "warp", warp, "one block a row, the sum by shuffles", SOURCE, needs_compiler),)
 BACKWARD = (Variant(5, "columns", columns, "dx by rows, dweight by columns", SOURCE, needs_compiler),)

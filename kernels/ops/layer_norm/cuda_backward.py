@@ -20,9 +20,11 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import (
     COLUMN_SUMS,
+    NORM_COLUMNS,
     VECTOR_BYTES,
     column_sums,
     in_vectors,
+    norm_columns,
     power_of_2_from,
     scalar_threads,
     threads_of_row,
@@ -69,11 +71,6 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
     return dx, *(None if of is None else of.to(x.dtype) for of in sums)
 
 
-def column_blocks(M: int, N: int, multiprocessors: int) -> int:
-    """Into how many parts the rows are divided: so many that each multiprocessor gets 16 blocks of 32 columns."""
-    return min(max(16 * multiprocessors // -(-N // 32), 1), -(-M // 8))
-
-
 def partials(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU: which rows a block adds up, and in which order, is fixed."""
     dx, dweight, dbias = empty_gradients(x, weight, bias)
@@ -85,11 +82,8 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
     statistics = torch.empty((M, 2), dtype=torch.float32, device=x.device)
     arguments = (dy_rows, rows, columns, dx, statistics, *strides, N, np.float32(eps))
     kernel(SOURCE, "layer_norm_backward_rows", x.dtype)((M,), (scalar_threads(N),), arguments)
-    G = column_blocks(M, N, multiprocessors(x.device))
-    partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
-    arguments = (dy_rows, rows, statistics, partial, *strides, M, N)
-    kernel(SOURCE, "layer_norm_backward_columns", x.dtype)((-(-N // 32), G), (32, 8), arguments)
-    column_sums(partial, dweight, dbias)
+    columns_kernel = kernel(SOURCE, "layer_norm_backward_columns", x.dtype)
+    norm_columns(columns_kernel, dy_rows, rows, statistics, dweight, dbias)
     return dx, dweight, dbias
 
 
@@ -173,7 +167,7 @@ def cluster_unsupported(case: Case, machine: Machine) -> str | None:
 
 
 ATOMICS = (SOURCE, Path(__file__))
-PARTIALS = (SOURCE, COLUMN_SUMS, Path(__file__))
+PARTIALS = (SOURCE, NORM_COLUMNS, COLUMN_SUMS, Path(__file__))
 VECTOR = (VECTOR_SOURCE, DEVICE / "vectors.cuh", DEVICE / "reductions.cuh", COLUMN_SUMS, Path(__file__))
 BACKWARD = (
     Variant(

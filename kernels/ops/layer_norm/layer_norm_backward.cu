@@ -16,6 +16,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "norm_columns.cuh"
+
 // The sum of `value` over the warp, given to every lane.
 __device__ float warp_sum(float value)
 {
@@ -102,31 +104,10 @@ __global__ void layer_norm_backward_rows(const T* dy, const T* x, const T* weigh
     }
 }
 
-// A thread owns a column. (ceil(N / 32), G) blocks of (32, 8) threads; threads with the same threadIdx.x share a column and
-// take every (8 * G)-th row. partial is G×2×N: what the blocks have to give to dweight and to dbias.
+// dweight and dbias, by the blocks and threads that norm_columns.cuh says. partial is G×2×N.
 template <typename T>
 __global__ void layer_norm_backward_columns(const T* dy, const T* x, const float2* statistics, float* partial,
                                             long long dy_stride, long long x_stride, long long M, int N)
 {
-    __shared__ float2 sums[8][32];
-    int j = blockIdx.x * 32 + threadIdx.x;
-    float2 sum = {0.0f, 0.0f};
-    if (j < N) {
-#pragma unroll 4  // rows on their way at once
-        for (long long i = blockIdx.y * 8 + threadIdx.y; i < M; i += gridDim.y * 8) {
-            float2 row = statistics[i];
-            float d = (float)dy[i * dy_stride + j];
-            sum.x += d * (((float)x[i * x_stride + j] - row.x) * row.y);
-            sum.y += d;
-        }
-    }
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y > 0 || j >= N) return;
-    for (int y = 1; y < 8; ++y) {
-        sum.x += sums[y][threadIdx.x].x;
-        sum.y += sums[y][threadIdx.x].y;
-    }
-    partial[(long long)blockIdx.y * 2 * N + j] = sum.x;
-    partial[(long long)blockIdx.y * 2 * N + N + j] = sum.y;
+    norm_columns<true>(dy, x, statistics, partial, dy_stride, x_stride, M, N);
 }
