@@ -68,8 +68,13 @@ def triton_kernels(
         plan(op, 4, target, chosen)
     found: dict[str, Callable[[], tuple[str, Report]]] = {}
     for kernel, _, args, options in launches:
-        signature, _, attributes, _ = compiler.specialised(kernel, args, options, target)
-        words = [f"{k}={v}" for k, v in (options | {"args": ",".join(signature.values())}).items()]
+        signature, constants, attributes, _ = compiler.specialised(kernel, args, options, target)
+        # A constant that has its place among the arguments, such as a width, makes a kernel of its own, too.
+        types = [
+            f"{constants.get((place,))}" if kind == "constexpr" and name not in options else kind
+            for place, (name, kind) in enumerate(signature.items())
+        ]
+        words = [f"{k}={v}" for k, v in (options | {"args": ",".join(types)}).items()]
         label = f"{kernel.fn.__module__}.{kernel.fn.__name__} {' '.join(words)}"
         if attributes:
             label += f" aligned={','.join(str(i) for (i,) in attributes)}"
