@@ -20,6 +20,7 @@ LAYERS = (
         "case",
         "figures",
         "layouts",
+        "listing",
         "machine",
         "random",
         "signature",

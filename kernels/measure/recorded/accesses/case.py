@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from kernels.cuda import Kernel, RawModule
+from kernels.listing import Listing
 
 FOLDER = Path(__file__).parent
 
@@ -54,6 +55,11 @@ class Case:
     def source(self) -> Path:
         """The file of the kernel."""
         return FOLDER / self.launch().kernel._module._source.filename
+
+    @property
+    def listing(self) -> Listing:
+        """The kernel alone, from its file."""
+        return Listing.of_kernel(self.source, self.launch().kernel.name.split("<")[0])
 
 
 @functools.cache
