@@ -55,6 +55,13 @@ class Case:
         """The file of the kernel."""
         return FOLDER / self.launch().kernel._module._source.filename
 
+    def function(self, name: str | None = None) -> str:
+        """The source of a function of that file, with the comment above it; by default of the kernel."""
+        name = name or self.launch().kernel.name.split("<")[0]
+        file = self.source.read_text()
+        place = file.index(f" {name}(")
+        return file[file.rindex("\n\n", 0, place) : file.index("\n}", place) + 2].strip()
+
 
 @functools.cache
 def _module(file: str) -> RawModule:
