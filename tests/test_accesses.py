@@ -50,6 +50,15 @@ def test_a_case_has_its_file():
         assert case.launch().kernel.name.split("<")[0] in case.source.read_text()
 
 
+def test_a_function_is_cut_out_of_the_file_whole():
+    source = accesses.CASES["branches"]["by lane"].function("grown")
+    assert source.startswith("__device__ float grown(")
+    assert source.endswith("return value;\n}")
+    kernel = accesses.CASES["strides"][1].function()
+    assert kernel.startswith("// y[i] = x[i * stride]")
+    assert kernel.count("__global__") == 1
+
+
 @pytest.mark.parametrize("group", accesses.CASES)
 def test_every_case_is_stored(group):
     cases = accesses.CASES[group]

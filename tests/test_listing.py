@@ -70,8 +70,8 @@ def test_a_function_that_is_not_defined_is_an_error(name):
 def test_every_case_shows_its_kernel(group):
     for case in CASES[group].values():
         name = case.launch().kernel.name.split("<")[0]
-        assert f"{name}(" in repr(case.listing)
-        assert repr(case.listing).endswith("}")
+        assert f"{name}(" in repr(case.function())
+        assert repr(case.function()).endswith("}")
 
 
 def test_a_triton_kernel_is_shown_with_its_decorator():

@@ -56,10 +56,9 @@ class Case:
         """The file of the kernel."""
         return FOLDER / self.launch().kernel._module._source.filename
 
-    @property
-    def listing(self) -> Listing:
-        """The kernel alone, from its file."""
-        return Listing.of_kernel(self.source, self.launch().kernel.name.split("<")[0])
+    def function(self, name: str | None = None) -> Listing:
+        """A function of that file, with the comment above it; by default the kernel."""
+        return Listing.of_kernel(self.source, name or self.launch().kernel.name.split("<")[0])
 
 
 @functools.cache
