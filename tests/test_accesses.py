@@ -51,10 +51,10 @@ def test_a_case_has_its_file():
 
 
 def test_a_function_is_cut_out_of_the_file_whole():
-    source = accesses.CASES["branches"]["by lane"].function("grown")
+    source = accesses.CASES["branches"]["by lane"].function("grown").source
     assert source.startswith("__device__ float grown(")
     assert source.endswith("return value;\n}")
-    kernel = accesses.CASES["strides"][1].function()
+    kernel = accesses.CASES["strides"][1].function().source
     assert kernel.startswith("// y[i] = x[i * stride]")
     assert kernel.count("__global__") == 1
 
