@@ -1,5 +1,6 @@
 # Every target works from a fresh clone: the first one run sets up .venv.
 #
+#   make start                the first ten minutes, in JupyterLab
 #   make CPU=1 lab            installs PyTorch's own CPU wheels: no gigabytes of CUDA packages
 #   make PY=python3 test-gpu  uses that Python as it is, and installs nothing
 
@@ -8,9 +9,16 @@ IP ?= 127.0.0.1
 VENV := .venv
 PY := $(VENV)/bin/python
 comma := ,
-EXTRAS := book,lab,test$(if $(shell command -v nvidia-smi),$(comma)gpu)
-INDEX := $(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
+# Its presence is not enough: a container may have the command and no GPU.
+GPU = $(shell nvidia-smi >/dev/null 2>&1 && echo works)
+EXTRAS = book,lab,test$(if $(GPU),$(comma)gpu)
+INDEX = $(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 SETUP := $(if $(filter $(VENV)/%,$(PY)),$(VENV)/.installed)
+# What pip says: with 0, what it downloads.
+PIP_QUIET ?= 1
+export PIP_QUIET
+OPENS := book/machine/tour.ipynb
+SIZE = $(if $(GPU),with CUDA several gigabytes to download,for a CPU about 700 MB to download and 3 GB on disk)
 CHAPTERS := $(wildcard book/*/*.ipynb)
 LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)
 # Chapters that judge times run one at a time.
@@ -29,10 +37,11 @@ ifneq ($(PY),$(VENV)/bin/python)
 export PYTHONPATH := $(CURDIR)$(addprefix :,$(PYTHONPATH))
 endif
 
-.PHONY: help setup doctor book lab labs lint quick test shared exhaustive test-all test-gpu coverage
+.PHONY: help setup doctor start book lab labs lint quick test shared exhaustive test-all test-gpu coverage
 .PHONY: references resources counters measure clean
 
 help:
+	@echo 'make start       begin here: edit a kernel, see it checked, in JupyterLab'
 	@echo 'make book        build the book from the stored outputs'
 	@echo 'make lab         open JupyterLab on your copy of the chapters and labs'
 	@echo 'make labs        make the labs that learners get from the solved ones'
@@ -54,11 +63,17 @@ $(VENV)/.installed: constraints.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo 'there is no $(PYTHON) here: make PYTHON=<Python 3.11 or newer> …'; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet $(INDEX) -c constraints.txt -e '.[$(EXTRAS)]'
+	$(PY) -m pip install $(INDEX) -c constraints.txt -e '.[$(EXTRAS)]'
 	touch $@
 
 doctor: $(SETUP)
 	@$(PY) -m kernels doctor
+
+start:
+	@command -v $(CXX) >/dev/null || { echo 'there is no C++ compiler here, which runs CUDA C: sudo apt install g++'; exit 1; }
+	@test -z '$(SETUP)' || test -e '$(SETUP)' || echo 'Once, .venv is set up: $(SIZE), two minutes and the time of the download.'
+	@$(MAKE) --no-print-directory PIP_QUIET=0 $(if $(GPU),,CPU=1) setup
+	@$(MAKE) --no-print-directory OPENS=labs/start.ipynb lab
 
 book: $(SETUP)
 	@$(PY) -m jupyter book build . -W -n --keep-going -q
@@ -67,7 +82,7 @@ book: $(SETUP)
 
 lab: $(SETUP)
 	@$(PY) labs/working_copies.py
-	$(PY) -m jupyterlab --ip=$(IP) --LabApp.app_settings_dir=book/lab_settings --LabApp.default_url=/lab/tree/work/book/machine/tour.ipynb $(LAB)
+	$(PY) -m jupyterlab --ip=$(IP) --LabApp.app_settings_dir=book/lab_settings --LabApp.default_url=/lab/tree/work/$(OPENS) $(LAB)
 
 labs: $(SETUP)
 	$(PY) book/references.py $(wildcard labs/solutions/*.ipynb)

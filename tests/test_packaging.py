@@ -4,7 +4,10 @@ Nothing is built here: the files are parsed.
 """
 
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -99,6 +102,46 @@ def test_conda_installs_by_the_constraints():
     assert constraints == "-c constraints.txt"
     extras = re.fullmatch(r"-e \.\[([\w,]+)\]", package).group(1).split(",")
     assert set(extras) == set(EXTRAS) - {"gpu"}
+
+
+# make start
+
+
+def make_start(folder: Path, nvidia_smi: int | None) -> str:
+    """What `make start` prints where nvidia-smi exits so, or is not there. Python's calls are printed, not made."""
+    for path, script in {
+        folder / "venv/bin/python": 'echo "python $@"',
+        folder / "bin/nvidia-smi": f"exit {127 if nvidia_smi is None else nvidia_smi}",
+    }.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    # Not what a make that runs the tests hands down.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment["PATH"] = f"{folder / 'bin'}{os.pathsep}{environment['PATH']}"
+    command = ["make", "-C", ROOT, f"PYTHON={sys.executable}", f"VENV={folder / 'venv'}", "LAB=--no-browser", "start"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("nvidia_smi", [None, 9, 0])
+def test_start_says_the_size_installs_and_opens_its_notebook(tmp_path, nvidia_smi):
+    printed = make_start(tmp_path, nvidia_smi)
+    places = [printed.index(what) for what in ("to download", "-m pip install", "working_copies.py", "-m jupyterlab")]
+    assert places == sorted(places), printed
+    on_gpu = nvidia_smi == 0
+    assert ("/whl/cpu " in printed) == (not on_gpu)
+    assert (",gpu]" in printed) == on_gpu
+    (opened,) = set(re.findall(r"/lab/tree/work/(\S+)", printed))
+    assert (ROOT / opened).exists()
+    assert "--no-browser" in printed
+
+
+def test_started_again_it_installs_nothing(tmp_path):
+    make_start(tmp_path, None)
+    again = make_start(tmp_path, None)
+    assert "download" not in again
+    assert "pip install" not in again
+    assert "-m jupyterlab" in again
 
 
 # Dependencies

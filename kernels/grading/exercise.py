@@ -95,6 +95,7 @@ class Exercise:
     prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
     observe: of Python, see `kernels.grading.python.observers`. modules: what it imports, which a worker does once beforehand.
     seconds: the most that a call of CUDA C may take, or all calls of Python.
+    at_once: it is checked as soon as its cell is run, as drills are, of which there are many.
     bench: sizes to time it at on a GPU, beside `peer`: PyTorch's own way, given all of the arguments by name.
     """
 
@@ -108,6 +109,7 @@ class Exercise:
     observe: Callable[[Callable, Mapping[str, Any]], tuple[Any, dict]] | None = None
     modules: tuple[str, ...] = ()
     seconds: float = 10.0
+    at_once: bool = False
     bench: Mapping[str, Any] | None = None
     peer: Callable[..., Any] | None = None
 

@@ -88,9 +88,12 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         def take(line: str, cell: str) -> None:
             from IPython.display import display
 
-            report = submit(language, line.strip(), cell)
+            name = line.strip()
+            report = submit(language, name, cell)
             if report.refused:
                 display(report)
+            elif exercise(name).at_once:
+                display(check(name))
             else:
                 print(f"{report.exercise}: taken. Now check it.")
 

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from kernels.cuda import CompileError, Kernel, LaunchError, RawModule
 from kernels.lens.cuda.trace import trace
+from kernels.lens.rendering import wasteful
 from kernels.worker import WorkerError
 
 _FLOATS = {"double": float, "half": np.float16, "__half": np.float16}
@@ -49,7 +50,10 @@ def lens(
     except (CompileError, LaunchError, TypeError, ValueError, WorkerError) as error:
         Console(stderr=True).print(str(error), markup=False, highlight=False)
         raise typer.Exit(1) from None
-    Console().print(found)
+    out = Console()
+    out.print(found)
+    for sentence in wasteful(found):
+        out.print(sentence, style="bold red", markup=False, highlight=False)
     if json_path is not None:
         json_path.write_text(found.as_json())
     raise typer.Exit(int(bool(found.findings or found.error)))

@@ -11,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from kernels.cuda.source import Line, in_order
-from kernels.hardware import WARP
+from kernels.hardware import SECTOR_BYTES, WARP
 
 if TYPE_CHECKING:
     from kernels.lens.result import Access, Trace
 
 _WHOLE = 60  # sources of at most so many lines are shown whole, longer ones around their accesses
 _AROUND = 2
+VERBS = {"load": "reads", "store": "writes", "atomic": "updates"}
 _COLUMNS = ("", "source", "", "access", "requests", "each takes", "fewest")
 
 
@@ -105,6 +106,23 @@ def _summary(trace: Trace) -> list[str]:
     if trace.scaled:
         lines.append(f"scaled: {trace.blocks_run:,} of {trace.blocks:,} blocks were traced")
     return lines
+
+
+def in_words(access: Access, array: str) -> str:
+    """An access to global memory as a sentence: by which line, how often, and what a request asks for and moves."""
+    asked, moved = access.bytes / access.requests, SECTOR_BYTES * access.sectors / access.requests
+    alike = asked.is_integer() and moved.is_integer()
+    which = "each of which asks for {} bytes and moves {}" if alike else "which on average ask for {} bytes and move {}"
+    return f"line {access.line} {VERBS[access.kind]} {array}: {access.requests:,} requests, " + which.format(
+        f"{asked:,.0f}", f"{moved:,.0f}"
+    )
+
+
+def wasteful(trace: Trace) -> list[str]:
+    """Sentences on the accesses to global memory that move more than twice the fewest sectors, the worst first."""
+    found = [one for one in trace.accesses if one.space == "global" and one.line and mark_of(one) is _MOST]
+    found.sort(key=lambda one: one.sectors - one.fewest_sectors, reverse=True)
+    return [f"{_MOST.shape} {in_words(one, ', '.join(one.names))}" for one in found]
 
 
 def as_rich(trace: Trace) -> Group:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from kernels.grading.exercise import Property, Trial
 from kernels.hardware import SECTOR_BYTES
 from kernels.lens import Access
+from kernels.lens.rendering import VERBS, in_words
 
 # Times the fewest sectors, where rows begin anywhere: a warp's 32 floats in a row then touch five sectors in place of four,
 # and the end of a row is a request of few lanes. To load or store everything twice is more.
 _RAGGED = 1.75
-_VERBS = {"load": "reads", "store": "writes", "atomic": "updates"}
 
 
 def fewest_sectors(
@@ -35,25 +35,16 @@ def fewest_sectors(
     def broken(trial: Trial) -> str | None:
         accesses = [one for one in trial.accesses if one.kind in (kind, "atomic") and array in one.names]
         if not accesses:
-            return f"no line {_VERBS[kind]} an array {array}"
+            return f"no line {VERBS[kind]} an array {array}"
         sectors = sum(one.sectors for one in accesses)
         fewest = -(-trial.call.args[array].nbytes // SECTOR_BYTES)
         if sectors <= fewest * (_RAGGED if trial.case in ragged else times):
             return None
         worst = max(accesses, key=lambda one: one.sectors - one.fewest_sectors)
         total = f"{_times(sectors / fewest)}× the sectors that hold {array}: {sectors:,} for {fewest:,}"
-        return f"{_request(worst, array)}\n{total}; {advice}"
+        return f"{in_words(worst, array)}\n{total}; {advice}"
 
     return counted(name, (*cases, *ragged), broken, hint)
-
-
-def _request(access: Access, array: str) -> str:
-    asked, moved = access.bytes / access.requests, SECTOR_BYTES * access.sectors / access.requests
-    alike = asked.is_integer() and moved.is_integer()
-    which = "each of which asks for {} bytes and moves {}" if alike else "which on average ask for {} bytes and move {}"
-    return f"line {access.line} {_VERBS[access.kind]} {array}: {access.requests:,} requests, " + which.format(
-        f"{asked:,.0f}", f"{moved:,.0f}"
-    )
 
 
 def _times(ratio: float) -> str:

@@ -1,0 +1,59 @@
+"""A drill: an exercise of a few minutes in CUDA C, checked as soon as its cell is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kernels.grading import properties
+from kernels.grading.exercise import Call, Exercise, Property
+from kernels.grading.properties import known_mistakes, termination
+
+_UNWRITTEN = "A value that no thread has written yet is read: is a barrier missing, or the writing of some elements?"
+
+
+def drill(
+    name: str,
+    call: Callable[..., Call],
+    cases: Mapping[str, Mapping[str, int]],
+    drawn: Mapping[str, Mapping[str, range]],
+    rule: str,
+    likes: Mapping[str, Callable[..., dict]] | None = None,
+    *more: Property,
+    together: bool = False,
+    inside: str = "Which threads are there, and which elements?",
+    hint: str = "",
+) -> Exercise:
+    """An exercise whose output is called y.
+
+    call, cases, drawn: as of `Exercise`. rule: what y is, the name of the property. likes: mistakes that are recognised by
+    their values (see `known_mistakes.right`). more: properties about costs.
+    together: the threads of a block share memory.
+    inside, hint: for who leaves the arrays, and for whose values are wrong.
+    """
+    meeting = (
+        termination.reaches_barriers("Every thread of a block comes to __syncthreads(), also one that has no element."),
+    )
+    meeting_values = (
+        properties.without(
+            "race", name="no race", hint="Who reads what another thread writes? A barrier goes between."
+        ),
+        properties.without("uninitialised read", name="nothing is read before it is written", hint=_UNWRITTEN),
+    )
+    return Exercise(
+        name=name,
+        language="cuda",
+        call=call,
+        cases=cases,
+        drawn=drawn,
+        seconds=3,
+        at_once=True,
+        properties=(
+            properties.stays_inside(inside),
+            *(meeting if together else ()),
+            termination.finishes(),
+            *(meeting_values if together else ()),
+            properties.written("every element of y is written", "Which thread is to write the first of them?"),
+            known_mistakes.right("y", cases=tuple(cases), name=rule, likes=likes or {}, hint=hint),
+            *more,
+        ),
+    )
