@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from kernels.grading.exercise import Property, Trial
 from kernels.hardware import SECTOR_BYTES
-from kernels.lens import Access
 from kernels.lens.rendering import VERBS, in_words
 
 # Times the fewest sectors, where rows begin anywhere: a warp's 32 floats in a row then touch five sectors in place of four,
