@@ -5,7 +5,8 @@ import pytest
 from book.recorders.profile import kernels_of_calls
 from book.recorders.profile_calls import ACCESSES
 from book.recorders.profile_metrics import asked, numbers
-from kernels.measure.recorded import profile
+from kernels.measure.recorded import limits, profile
+from kernels.measure.recorded.report import report
 
 GPU = "NVIDIA H200"
 STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format
@@ -80,3 +81,48 @@ def test_a_call_that_is_not_there_or_not_one_is_an_error():
         profile.find(GPU, contestant="nobody")
     with pytest.raises(LookupError, match=r"fits \d\d profiles"):
         profile.find(GPU, direction="forward")
+
+
+def test_a_report_has_the_numbers_of_its_kernels():
+    (copy,) = profile.find(GPU, group="copies", case=("float4", 64))
+    (chain,) = profile.find(GPU, group="chains", case=(1, 1))
+    picture = report({"a copy": copy, "a chain": chain})
+    first, second = picture.figure.frames
+    assert [tuple(bar.x) for bar in picture.figure.data] == [tuple(bar.x) for bar in first.data]
+    light, warps, stalls = first.data
+    assert tuple(light.x) == (copy["dram_percent"], copy["issue_percent"])
+    assert tuple(warps.x) == (copy["resident_percent"], copy["active_percent"])
+    assert dict(zip(stalls.y, stalls.x, strict=True)) == {
+        "Stall " + reason.replace("_", " ").title(): cycles for reason, cycles in copy["stalls"].items()
+    }
+    # The longest bar reaches the end of its axis, in each frame.
+    assert second.layout.xaxis3.range[1] == pytest.approx(1.05 * max(chain["stalls"].values()))
+    assert f"a chain: memory {chain['dram_percent']:g} %" in repr(picture)
+
+
+def test_a_report_of_one_kernel_has_no_steps():
+    assert report({"copy": profile.find(GPU, group="copies", case=("float4", 64))[0]}).figure.frames == ()
+
+
+def test_a_launch_in_clusters_has_no_theoretical_occupancy():
+    kernels = profile.find(GPU, contestant="cuda/cluster", shape=(8192, 32768), direction="backward")
+    assert "resident_percent" not in kernels[0]
+    assert report({"cluster": kernels[0]}).figure.data[1].x == (0, kernels[0]["active_percent"])
+
+
+def test_a_limit_is_met_where_a_column_is_near():
+    kernel = {"dram_percent": 74.9, "issue_percent": 74.9}
+    assert limits.limit(kernel) == "latency"
+    assert limits.limit(kernel | {"issue_percent": 75}) == "instructions"
+    assert limits.limit({"dram_percent": 75, "issue_percent": 99}) == "bytes"
+    assert limits.limit(kernel, near=70) == "bytes"
+
+
+def test_every_long_kernel_is_a_point():
+    kernels = [kernel for call in profile.stored(GPU)["profiles"] for kernel in call["kernels"]]
+    points = limits.figure(GPU).figure.data
+    assert sum(len(group.x) for group in points) == sum(kernel["us"] >= 20 for kernel in kernels)
+    for group in points:
+        assert {
+            limits.limit({"dram_percent": x, "issue_percent": y}) for x, y in zip(group.x, group.y, strict=True)
+        } == {group.name}

@@ -56,9 +56,9 @@ class Case:
         """The file of the kernel."""
         return FOLDER / self.launch().kernel._module._source.filename
 
-    def function(self, name: str | None = None) -> Listing:
-        """A function of that file, with the comment above it; by default the kernel."""
-        return Listing.of_kernel(self.source, name or self.launch().kernel.name.split("<")[0])
+    def function(self, *names: str) -> Listing:
+        """Functions of that file, each with the comment above it; by default the kernel."""
+        return Listing.of_kernel(self.source, *(names or [self.launch().kernel.name.split("<")[0]]))
 
 
 @functools.cache

@@ -1,0 +1,48 @@
+"""Which limit the stored profiles' kernels have met: bytes, instructions, or latency where neither is near."""
+
+from __future__ import annotations
+
+from kernels.figures import Picture
+from kernels.measure.recorded import profile
+
+LIMITS = ("bytes", "instructions", "latency")
+
+
+def limit(kernel: dict, near: float = 75) -> str:
+    """The limit that a kernel is near, by how busy memory and the schedulers were, in percent."""
+    if kernel["dram_percent"] >= near:
+        return "bytes"
+    return "instructions" if kernel["issue_percent"] >= near else "latency"
+
+
+def by_limit(gpu: str, at_least_us: float = 20) -> dict[str, list[tuple[str, dict]]]:
+    """The stored kernels that take so long, by their limit, each with the words for what was called."""
+    found: dict[str, list[tuple[str, dict]]] = {name: [] for name in LIMITS}
+    for call in profile.stored(gpu)["profiles"]:
+        about = (call.get("contestant") or call["group"], call.get("case"), call.get("direction"))
+        called = " ".join(str(part) for part in (*about, "×".join(map(str, call.get("shape", ())))) if part)
+        for kernel in call["kernels"]:
+            if kernel["us"] >= at_least_us:
+                found[limit(kernel)].append((f"{called} {kernel['name']}", kernel))
+    return found
+
+
+def figure(gpu: str) -> Picture:
+    """How busy memory was, to the right, and the schedulers, upwards: a point for each kernel of `by_limit`."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    kernels = by_limit(gpu)
+    for symbol, (name, found) in enumerate(kernels.items()):
+        figure.add_scatter(
+            x=[kernel["dram_percent"] for _, kernel in found],
+            y=[kernel["issue_percent"] for _, kernel in found],
+            hovertext=[called for called, _ in found],
+            name=name,
+            mode="markers",
+            marker={"symbol": symbol, "size": 9},
+        )
+    figure.update_xaxes(title="memory busy, %", range=[0, 100])
+    figure.update_yaxes(title="schedulers issuing, %", range=[0, 100])
+    counts = ", ".join(f"{len(found)} at the limit of {name}" for name, found in kernels.items())
+    return Picture(figure, f"Kernels by how busy memory and the schedulers were: {counts}.")
