@@ -241,6 +241,22 @@ def test_the_figure_of_the_readme_shows_the_stored_numbers():
         assert text in drawn, "python -m kernels.measure.ladder book/ladder.svg draws it anew"
 
 
+def test_the_chart_by_width_has_every_stored_row_in_the_order_of_the_ladder():
+    from kernels.measure.ladder import GPU, by_width
+
+    op, there = kernels.operation("layer_norm"), stored("layer_norm", GPU)
+    frames = by_width(op, there).figure.frames
+    assert [frame.name for frame in frames[::4]] == ["forward, 1,024 columns", "backward, 1,024 columns"]
+    assert sum(len(frame.data[0].y) for frame in frames) == sum(row["kind"] != "copy" for row in there.rows)
+    last = frames[3].data[0]
+    assert last.y[: len(op.forward)] == tuple(variant.key for variant in op.forward)
+    row = there.find(contestant="cuda/vector", shape=[8192, 32768], direction="forward")
+    assert last.x[last.y.index("cuda/vector")] == row["ceiling_fraction"]
+    there.rows.append(row)
+    with pytest.raises(ValueError, match="a contestant twice"):
+        by_width(op, there)
+
+
 def test_ceilings_on_a_cpu_are_positive():
     found = measure.ceilings("cpu")
     assert found["copy_gbps"] > 0.1

@@ -6,10 +6,12 @@ python -m kernels.measure.ladder book/ladder.svg     draw the README's figure; n
 import json
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 from kernels import figures
 from kernels.measure.results import Results, described, stored, unusual
+from kernels.operation import Operation
 
 GPU = "NVIDIA H200"
 SHAPE = [32_768, 4_096]
@@ -59,6 +61,58 @@ def ladder(results: Results, shape: list[int], **which: object):
             "xaxis": {"title": unit, "range": room},
         },
     )
+
+
+def by_width(op: Operation, results: Results) -> figures.Picture:
+    """Every variant and peer as a part of a copy's speed, a frame for each direction and shape; a bar's idea as the pointer
+    comes to it.
+
+    Args:
+        op: says the order of the bars, level by level and rung by rung, and the ideas.
+        results: of that operation on one GPU.
+
+    Raises:
+        ValueError: there is no row of that operation, or in one frame a contestant has two.
+    """
+    import plotly.graph_objects as go
+
+    ideas = {variant.key: variant.idea for variant in (*op.forward, *op.backward)}
+    order = [*ideas, *dict.fromkeys(row["contestant"] for row in results.rows if row["kind"] == "peer")]
+    frames = []
+    for direction in ("forward", "backward"):
+        found = [row for row in results.rows if (row["operation"], row["direction"]) == (op.name, direction)]
+        for shape in sorted({tuple(row["shape"]) for row in found}, key=lambda shape: shape[-1]):
+            rows = [row for row in found if tuple(row["shape"]) == shape and row["contestant"] in order]
+            rows.sort(key=lambda row: order.index(row["contestant"]))
+            names = [row["contestant"] for row in rows]
+            if len(set(names)) < len(names):
+                raise ValueError(f"results: {direction} {shape} has a contestant twice: {', '.join(names)}")
+            bars = go.Bar(
+                x=[row["ceiling_fraction"] for row in rows],
+                y=names,
+                orientation="h",
+                text=[f"{row['ceiling_fraction']:.0%}" for row in rows],
+                textposition=["inside" if row["ceiling_fraction"] > 0.5 else "outside" for row in rows],
+                insidetextfont_color=["#ffffff" if row["level"] in (1, 4) else "#000000" for row in rows],
+                marker_color=[figures.LEVEL_COLORS.get(row["level"], OTHERS) for row in rows],
+                hovertext=["<br>".join(textwrap.wrap(ideas.get(name, "a peer"), 40)) for name in names],
+                hoverinfo="text",
+            )
+            frames.append(go.Frame(data=[bars], name=f"{direction}, {shape[-1]:,} columns"))
+    if not frames:
+        raise ValueError(f"results: no row is of {op.name}")
+    copy = {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "yref": "paper"}
+    layout = {
+        "height": 480,
+        "xaxis": {"title": "part of a copy's speed", "tickformat": ".0%", "range": [0, 1.1], "dtick": 0.25},
+        "yaxis": {"autorange": "reversed", "tickfont_size": 13},
+        "shapes": [copy | {"line": {"dash": "dot", "color": OTHERS}, "layer": "below"}],
+    }
+    alt = (
+        f"{op.name} on an {results.machine['gpu']}: every level, rung and peer as a part of a copy's speed, "
+        f"for each direction and width."
+    )
+    return figures.Picture(go.Figure(frames[0].data, layout, frames), alt)
 
 
 def draw(figure, path: Path) -> None:
