@@ -67,7 +67,7 @@ book: $(SETUP)
 
 lab: $(SETUP)
 	@$(PY) labs/working_copies.py
-	$(PY) -m jupyterlab --ip=$(IP) --LabApp.app_settings_dir=book/lab_settings --LabApp.default_url=/lab/tree/work/book/machine/tour.ipynb $(LAB)
+	$(PY) -m jupyterlab --ip=$(IP) --LabApp.app_settings_dir=book/lab_settings --LabApp.default_url=/lab/tree/work/contents.md $(LAB)
 
 labs: $(SETUP)
 	$(PY) book/references.py $(wildcard labs/solutions/*.ipynb)
