@@ -17,7 +17,7 @@ SETUP := $(if $(filter $(VENV)/%,$(PY)),$(VENV)/.installed)
 # What pip says: with 0, what it downloads.
 PIP_QUIET ?= 1
 export PIP_QUIET
-OPENS := book/machine/tour.ipynb
+OPENS := contents.md
 SIZE = $(if $(GPU),with CUDA several gigabytes to download,for a CPU about 700 MB to download and 3 GB on disk)
 CHAPTERS := $(wildcard book/*/*.ipynb)
 LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)

@@ -1,13 +1,17 @@
 """Copy the chapters and labs to `work/`, where a learner may change them: an update never collides with what is there.
 
 A copy that is absent is made. One that was not edited follows the original; one that was is left alone, and if its original
-has changed since, this says so. Running cells is no edit. `work/` has the folders of the repository, so that links hold.
+has changed since, this says so. Running cells is no edit. `work/` has the folders of the repository, so that links hold, and
+`contents.md`, which lists the pages in reading order: a file browser lists them by name.
 """
 
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).parents[1]
 # What makes the book, and not what chapters read or show.
@@ -61,7 +65,31 @@ def refresh(root: Path = ROOT) -> list[Path]:
             copied[name] = now
     work.mkdir(exist_ok=True)
     record.write_text(json.dumps(copied, indent=1))
+    if (root / "_toc.yml").exists():
+        (work / "contents.md").write_text(contents(root), "utf-8")
     return kept
+
+
+def contents(root: Path = ROOT) -> str:
+    """The notebooks in reading order, with links."""
+    lines = ["# Contents", "Chapters and labs, in reading order."]
+    for part in yaml.safe_load((root / "_toc.yml").read_text())["parts"]:
+        pages = [
+            f"{page['file']}.ipynb"
+            for page in part["chapters"]
+            if (root / f"{page['file']}.ipynb").exists()
+        ]
+        if pages:
+            listed = [f"1. [{title(root / page)}]({page})" for page in pages]
+            lines += [f"## {part['caption']}", "\n".join(listed)]
+    return "\n\n".join(lines) + "\n"
+
+
+def title(notebook: Path) -> str:
+    """Its first heading."""
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    return re.search(r"^# (.*)", text, re.MULTILINE)[1]
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kernels.grading.judging.speed import race
 from kernels.grading.labs import labs
-from kernels.grading.submissions import read_submissions
+from kernels.grading.notebooks import read_submissions
 from kernels.measure.results import FOLDER, facts, file_name, write
 
 SOLUTIONS = FOLDER.parents[1] / "labs" / "solutions"

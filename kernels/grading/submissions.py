@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from kernels.grading import progress
-from kernels.grading.exercise import Language
 from kernels.grading.judging import judge, process
 from kernels.grading.judging.report import Report
 from kernels.grading.judging.speed import race, speed_fraction
 from kernels.grading.labs import exercise, labs
+from kernels.grading.notebooks import LANGUAGES
+from kernels.grading.status_line import status_line
 from kernels.lens import Launches, Trace
 from kernels.measure.race import Race
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-LANGUAGES = get_args(Language)
-_HEAD = re.compile(rf"%%({'|'.join(LANGUAGES)})[ \t]+(\w+)[ \t]*\n")
 _submitted: dict[str, str] = {}
+
+
+class Interrupted(KeyboardInterrupt):
+    """A check that was interrupted. A notebook shows what it says, and none of the lines that it broke off in."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
 
 
 def submit(language: str, name: str, text: str) -> Report:
@@ -42,10 +46,14 @@ def check(name: str) -> Report:
     """
     if name not in _submitted:
         return Report(name, refused=_missing(name))
-    report = process.ask("grade", name, _submitted[name])
-    if progress.record(name, report.passed, Path.cwd()):
+    try:
+        with status_line(name) as say:
+            report = process.ask("grade", name, _submitted[name], say)
+    except KeyboardInterrupt:
+        raise Interrupted(f"{name}: interrupted, so nothing was judged") from None
+    if progress.record(report, Path.cwd()):
         every = sum(map(len, labs().values()))
-        print(f"Exercises solved so far: {len(progress.solved())} of {every}.")
+        print(f"Exercises solved so far: {len(progress.solved())} of {every}.{progress.earlier(report)}")
     return report
 
 
@@ -102,13 +110,3 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     for language in LANGUAGES:
         shell.register_magic_function(magic(language), "cell", language)
     process.start()
-
-
-def read_submissions(path: Path) -> dict[str, str]:
-    """The submissions in a notebook by name: where there are several, the last."""
-    found = {}
-    for cell in json.loads(path.read_text("utf-8"))["cells"]:
-        text = "".join(cell["source"])
-        if cell["cell_type"] == "code" and (head := _HEAD.match(text)):
-            found[head.group(2)] = text[head.end() :]
-    return found

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 from conftest import ROOT
 
-from kernels.grading.submissions import read_submissions
+from kernels.grading.notebooks import read_submissions
 
 pytestmark = pytest.mark.browser
 
@@ -22,8 +22,10 @@ HEAD = "%%cuda permuted_copy\n"
 
 @pytest.fixture
 def jupyter(tmp_path):
-    """The address of a JupyterLab that shows a learner's copy of the lab."""
-    shutil.copy(LAB, tmp_path)
+    """The address of a JupyterLab that shows a learner's copies of the labs."""
+    for lab in LAB.parent.glob("*.ipynb"):
+        shutil.copy(lab, tmp_path)
+    (tmp_path / "contents.md").write_text(f"# Contents\n\n1. [Lab: a permuted copy]({LAB.name})\n")
     token, log = secrets.token_hex(), tmp_path / "jupyter.log"
     options = [
         f"--ServerApp.root_dir={tmp_path}",
@@ -41,7 +43,7 @@ def jupyter(tmp_path):
             assert process.poll() is None and time.monotonic() < deadline, log.read_text()
             time.sleep(0.3)
         urllib.request.urlopen(f"{found[0]}api?token={token}").close()
-        yield f"{found[0]}lab/tree/{LAB.name}?token={token}"
+        yield f"{found[0]}lab/tree/contents.md?token={token}"
     finally:
         process.terminate()
         process.wait(20)
@@ -77,15 +79,19 @@ class Notebook:
 def test_a_wrong_solution_is_told_its_cause_and_a_right_one_passes(browser, jupyter):
     page = browser.new_page(viewport={"width": 1280, "height": 1600})
     page.goto(jupyter)
+    page.locator(".jp-RenderedMarkdown a", has_text="Lab: a permuted copy").click(timeout=90_000)
     notebook = Notebook(page)
     page.locator(".jp-CodeCell", has_text="%load_ext").wait_for(timeout=90_000)
     notebook.ready.wait_for(timeout=90_000)
+    assert notebook.cell("%%cuda permuted_copy").locator(".cm-lineNumbers").is_visible()
     notebook.run("%load_ext")
 
     def submit(text):
         notebook.write("%%cuda permuted_copy", HEAD + text)
         notebook.run("%%cuda permuted_copy")
-        notebook.run("grading.check(")
+        notebook.cell("grading.check(").locator(".cm-content").click()
+        page.keyboard.press("Control+Enter")
+        notebook.cell("grading.check(").get_by_text(re.compile("permuted_copy: .* …")).wait_for(timeout=90_000)
         return notebook.cell("grading.check(").locator(".jp-OutputArea-output .report")
 
     wrong = submit(SOLUTION.replace("int d = i % D;", "int d = i % D; if (d == 1) return;"))
@@ -95,6 +101,11 @@ def test_a_wrong_solution_is_told_its_cause_and_a_right_one_passes(browser, jupy
     right = submit(SOLUTION)
     right.get_by_text("permuted_copy: solved").wait_for(timeout=90_000)
     assert right.locator(".broken").count() == 0
+    assert "…" not in notebook.cell("grading.check(").locator(".jp-OutputArea").inner_text()  # of the status line
+    assert "sectors read" in right.locator(".success").inner_text()
+    right.locator(".success a").click()
+    page.locator(".lm-TabBar-tabLabel", has_text="transpose.ipynb").wait_for()
+    page.locator(".lm-TabBar-tabLabel", has_text=LAB.name).click()
 
     notebook.write("%%cuda permuted_copy", HEAD + SOLUTION.replace("int d", "int int d"))
     notebook.run("%%cuda permuted_copy")

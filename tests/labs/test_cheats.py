@@ -9,8 +9,8 @@ from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.judging import judge
 from kernels.grading.labs import exercise
+from kernels.grading.notebooks import read_submissions
 from kernels.grading.python import triton_compile
-from kernels.grading.submissions import read_submissions
 
 ROOT = Path(__file__).parents[2]
 

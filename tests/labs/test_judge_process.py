@@ -1,11 +1,17 @@
 """The judge is a process of its own: what a notebook does to its modules does not reach it."""
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import pytest
+
+from kernels.grading import check, submissions
 from kernels.grading.judging import process
-from kernels.grading.submissions import read_submissions
+from kernels.grading.notebooks import read_submissions
 
 ROOT = Path(__file__).parents[2]
 SOLUTION = read_submissions(ROOT / "labs" / "solutions" / "coalescing.ipynb")["permuted_copy"]
@@ -35,6 +41,24 @@ print(check("permuted_copy").passed)
 def test_a_patch_in_the_notebook_does_not_reach_the_judge():
     ran = subprocess.run([sys.executable, "-c", PATCHED], cwd=ROOT, capture_output=True, text=True)
     assert ran.stdout == "False\n", ran.stderr
+
+
+def test_it_says_what_it_does_before_it_answers():
+    said = []
+    try:
+        process.ask("grade", "permuted_copy", SOLUTION, said.append)
+    finally:
+        process.stop()
+    assert said[:3] == ["waiting for the judge", "compiling", "case 1 of 6"]
+    assert "fresh values, case 6 of 6" in said
+
+
+def test_an_interrupted_check_judges_nothing(monkeypatch):
+    endless = SOLUTION.replace("int d = i % D;", "int d = i % D; while (d == d);")
+    monkeypatch.setattr(submissions, "_submitted", {"permuted_copy": endless})
+    threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(submissions.Interrupted, match="nothing was judged"):
+        check("permuted_copy")
 
 
 def test_a_changed_text_is_judged_by_its_change_also_when_the_judge_has_died_meanwhile():

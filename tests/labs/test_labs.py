@@ -12,7 +12,7 @@ import torch
 
 from kernels.grading.judging import judge
 from kernels.grading.labs import exercise, labs
-from kernels.grading.submissions import read_submissions
+from kernels.grading.notebooks import read_submissions
 
 ROOT = Path(__file__).parents[2]
 FILES = {

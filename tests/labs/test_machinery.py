@@ -13,8 +13,11 @@ from typer.testing import CliRunner
 from kernels.__main__ import app
 from kernels.grading import Report, check, progress, submissions
 from kernels.grading.exercise import Call, Exercise, Property
+from kernels.grading.judging import success
 from kernels.grading.judging.report import Verdict
-from kernels.grading.labs import exercise
+from kernels.grading.labs import exercise, labs
+from kernels.grading.notebooks import read_submissions
+from kernels.grading.status_line import status_line
 
 ROOT = working_copies.ROOT
 SOLVED = ROOT / "labs" / "solutions"
@@ -131,7 +134,7 @@ def test_grade_reads_the_notebooks_and_keeps_what_is_solved(work):
     notebook = work / "labs" / "coalescing.ipynb"
     notebook.write_text(notebook.read_text().replace("int d = i % D;", "int d = i % S;"))
     ran = run("coalescing", *folder)
-    assert (ran.exit_code, progress.solved()) == (1, set())
+    assert (ran.exit_code, progress.solved()) == (1, {"permuted_copy"})  # it was solved
     assert "✗ it stays inside its arrays" in ran.output
 
     notebook.unlink()
@@ -140,15 +143,74 @@ def test_grade_reads_the_notebooks_and_keeps_what_is_solved(work):
     assert "make lab" in ran.output
 
 
-def test_a_check_in_a_working_copy_tells_how_many_are_solved(work, monkeypatch, capsys):
+def checked(monkeypatch, *states):
+    """The report of a check that finds these states."""
+    report = Report("permuted_copy", tuple(Verdict(f"p{n}", state) for n, state in enumerate(states)))
     monkeypatch.setattr(submissions, "_submitted", {"permuted_copy": ""})
-    for place, state, told in ((work, "held", "1 of "), (work, "broken", "0 of "), (SOLVED, "held", "")):
-        report = Report("permuted_copy", (Verdict("p", state),))
-        monkeypatch.setattr(submissions.process, "ask", lambda *_, report=report: report)
+    monkeypatch.setattr(submissions.process, "ask", lambda *_: report)
+    assert check("permuted_copy") == report
+
+
+def test_a_check_in_a_working_copy_says_how_many_are_solved(work, monkeypatch, capsys):
+    for place, state, told in ((SOLVED, "held", ""), (work, "broken", "0 of "), (work, "held", "1 of ")):
         monkeypatch.chdir(place)
-        assert check("permuted_copy") == report
+        checked(monkeypatch, state)
         assert told in capsys.readouterr().out
-    assert progress.solved() == set()
+    assert progress.solved() == {"permuted_copy"}
+
+
+def test_the_best_attempt_is_kept(work, monkeypatch, capsys):
+    monkeypatch.chdir(work)
+    for states, best, said in (
+        (("held", "broken", "waits"), (1, 3), ""),
+        (("held", "held", "broken"), (2, 3), ""),
+        (("broken", "waits", "waits"), (2, 3), "Your best attempt here: 2 of 3 hold."),
+        (("held", "held", "open"), (3, 3), ""),
+        (("held", "held", "broken"), (3, 3), "You solved this one before."),
+    ):
+        checked(monkeypatch, *states)
+        assert progress.best() == {"permuted_copy": best}
+        assert capsys.readouterr().out.partition(".")[2].strip() == said
+
+
+def test_what_was_solved_before_there_were_scores_is_still_solved(work):
+    (work / "progress.json").write_text('["permuted_copy"]')
+    assert progress.solved() == {"permuted_copy"}
+    assert "solved" in run().output
+
+
+def test_labs_come_in_reading_order():
+    assert list(labs())[:3] == ["guards", "coalescing", "transpose"]
+
+
+def test_a_solution_stands_beside_ours_and_what_comes_next_is_named():
+    copy = submissions.process.ask(
+        "grade", "permuted_copy", read_submissions(SOLVED / "coalescing.ipynb")["permuted_copy"]
+    )
+    assert copy.following == "transpose.ipynb"
+    assert '<a href="transpose.ipynb">transpose</a>' in copy._repr_html_()
+    assert ("sectors read", 512, 512) in copy.counters
+    assert "sectors read" in repr(copy)
+    every = [one.name for exercises in labs().values() for one in exercises]
+    assert [success.following(name) for name in every][-1] == ""
+    assert success.following(every[0]) == every[1]
+
+
+def test_a_status_line_gives_way_to_what_comes_next(monkeypatch):
+    assert displayed(monkeypatch) == ""
+    monkeypatch.setenv("JPY_SESSION_NAME", "labs/coalescing.ipynb")
+    # Each line takes the place of the one before, and the last is cleared.
+    assert displayed(monkeypatch) == "[clear]f: compiling …\n[clear]f: case 1 of 2 …\n[clear]"
+
+
+def displayed(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.clear_output", lambda wait: shown.append("[clear]"))
+    monkeypatch.setattr("builtins.print", lambda said, flush: shown.append(f"{said}\n"))
+    with status_line("f") as say:
+        say("compiling")
+        say("case 1 of 2")
+    return "".join(shown)
 
 
 def test_what_tests_run_is_no_progress(work):
@@ -167,7 +229,7 @@ def test_of_several_cells_the_last_counts(tmp_path):
     nbformat.write(
         new_notebook(cells=[new_markdown_cell("%%cuda f\nno"), *map(new_code_cell, cells)]), tmp_path / "a.ipynb"
     )
-    assert submissions.read_submissions(tmp_path / "a.ipynb") == {"f": "second", "g": ""}
+    assert read_submissions(tmp_path / "a.ipynb") == {"f": "second", "g": ""}
 
 
 def test_a_check_before_the_cell_says_what_to_do(monkeypatch):

@@ -53,7 +53,15 @@ def test_what_waits_is_not_judged():
     assert states == ["held"] * 3 + ["broken"] + ["waits"] * (len(states) - 4)
 
 
-def test_what_is_wrong_stays_the_same_until_it_is_mended():
+def test_of_a_run_that_did_not_end_nothing_is_said_to_hold():
+    report = graded("    while (i >= 0) y[i] = x[i];")
+    assert report.broken == ("it runs to its end",)
+    assert {one.state for one in report.verdicts} == {"broken", "waits"}
+    assert "✓" not in repr(report)
+    assert "it stays inside its arrays (not known: the run did not end)" in repr(report)
+
+
+def test_what_is_wrong_stays_the_same_until_it_is_fixed():
     body = "    y[i] = 2 * x[i];"
     assert repr(graded(body)) == repr(graded(body))
 

@@ -9,7 +9,7 @@ from book.recorders import lab_times
 from kernels.grading.judging import judge, speed
 from kernels.grading.judging.report import Verdict
 from kernels.grading.labs import exercise, labs
-from kernels.grading.submissions import read_submissions
+from kernels.grading.notebooks import read_submissions
 from kernels.machine import Machine
 from kernels.measure.race import Race
 from kernels.measure.timing import Spread

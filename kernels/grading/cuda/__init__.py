@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -35,15 +35,22 @@ def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
     return None
 
 
-def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> list[Trial]:
-    """Every call traced, up to the first that fails; with a GPU, also run there. A `seed` of 0: threads run by number."""
+def run(
+    exercise: Exercise, text: str, trials: Sequence[Trial], seed: int, say: Callable[[str], object] = lambda doing: None
+) -> list[Trial]:
+    """Every call traced, up to the first that fails; with a GPU, also run there. A `seed` of 0: threads run by number.
+
+    say: is called with the number of each case.
+    """
     kernel = _kernel(exercise, text)
     done: list[Trial] = []
-    for trial in trials:
+    for number, trial in enumerate(trials, 1):
+        say(f"case {number} of {len(trials)}")
         done.append(_traced(exercise, kernel, trial, seed))
         if done[-1].error:
             return done  # so that an endless loop is waited for once
     if torch.cuda.is_available():
+        say("on the GPU")
         with contextlib.redirect_stdout(io.StringIO()):  # the trace has printed the same
             done += [_on_gpu(exercise, kernel, trial) for trial in trials]
     return done

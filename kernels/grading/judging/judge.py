@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -24,6 +24,7 @@ from kernels.lens import Launches, Trace
 
 _SHOWN = 0  # the seed of the values that stay
 _PRINTED = 2_000  # characters of what a submission prints that are shown
+_UNKNOWN = "not known: the run did not end"
 _BACKENDS = {"cuda": cuda, "triton": python, "torch": python}
 
 
@@ -40,8 +41,9 @@ def accepted(exercise: Exercise, text: str) -> Report:
     return Report(exercise.name, headed=refusal[0], refused=refusal[1]) if refusal else Report(exercise.name)
 
 
-def grade(exercise: Exercise, text: str) -> Report:
-    """Try a submission: the text of its cell, without the `%%` line."""
+def grade(exercise: Exercise, text: str, say: Callable[[str], object] = lambda doing: None) -> Report:
+    """Try a submission: the source in its cell, without the `%%` line. say: is called with what is done next."""
+    say("compiling")
     report = accepted(exercise, text)
     if report.refused:
         return report
@@ -50,12 +52,14 @@ def grade(exercise: Exercise, text: str) -> Report:
         # What is printed on values that change would change, too; and warnings go nowhere.
         output = printed if seed == _SHOWN else io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
-            trials = _BACKENDS[exercise.language].run(exercise, text, _calls(exercise, seed), seed)
+            calls = _calls(exercise, seed)
+            trials = _BACKENDS[exercise.language].run(exercise, text, calls, seed, _saying(say, seed))
         verdicts = _verdicts(exercise.properties, trials)
         if any(one.state != "held" for one in verdicts):
             break
     if exercise.bench:
         right = all(one.state == "held" for one in verdicts)
+        say("timing")
         verdicts += (speed.verdict(exercise, text) if right else Verdict(speed.NAME, "waits"),)
     said = printed.getvalue()
     said = said if len(said) <= _PRINTED else f"{said[:_PRINTED]}\n…"
@@ -71,6 +75,10 @@ def trace(exercise: Exercise, text: str, case: str) -> Trace | Launches:
     if not tried.traces:
         raise NotTraced(tried.error or f"{exercise.name} launched nothing")
     return tried.traces[0] if len(tried.traces) == 1 else Launches(tried.traces)
+
+
+def _saying(say: Callable[[str], object], seed: int) -> Callable[[str], object]:
+    return say if seed == _SHOWN else lambda said: say(f"fresh values, {said}")
 
 
 def _calls(exercise: Exercise, seed: int) -> list[Trial]:
@@ -115,4 +123,7 @@ def _verdicts(properties: Sequence[Property], trials: Sequence[Trial]) -> tuple[
             failed.add(one.stage)
         else:
             found.append(Verdict(one.name, "held"))
+    if "runs" in failed and any(trial.error for trial in trials):
+        # It broke off, and the cases after that were not tried: what did not happen until then still may.
+        found = [replace(one, state="waits", message=_UNKNOWN) if one.state == "held" else one for one in found]
     return tuple(found)

@@ -1,7 +1,7 @@
 """The judge in a process of its own, so that nothing a notebook has changed is what it is judged with.
 
-A question is one line of JSON, and so is its answer (see `__main__.py`). The process starts with the first question, or before
-(`start`), and ends with the one that asks.
+A question is one line of JSON, and so is its answer (see `__main__.py`), after lines that say what the judge is doing. The
+process starts with the first question, or before (`start`), and ends with the one that asks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -36,14 +37,19 @@ def start() -> None:
         )
 
 
-def ask(what: str, exercise: str, text: str) -> Report:
-    """`what`: "compile", whose report has no verdicts, or "grade". RuntimeError: the judge has died."""
+def ask(what: str, exercise: str, text: str, say: Callable[[str], object] = lambda doing: None) -> Report:
+    """`what`: "compile", whose report has no verdicts, or "grade". say: is called with what the judge does.
+
+    RuntimeError: the judge has died.
+    """
     start()
     assert _process and _process.stdin and _process.stdout and _errors
     try:
         _process.stdin.write(json.dumps([what, exercise, text]) + "\n")
         _process.stdin.flush()
-        answer = _process.stdout.readline()
+        say("waiting for the judge")  # which takes seconds to start
+        while "doing" in (answer := json.loads(_process.stdout.readline() or "{}")):
+            say(answer["doing"])
     except BaseException:  # such as an interrupt: the answer that comes would be taken for the next one's
         stop()
         raise
@@ -51,7 +57,7 @@ def ask(what: str, exercise: str, text: str) -> Report:
         stop()
         _errors.seek(0)
         raise RuntimeError(f"the process that judges has died; the next check starts a new one:\n{_errors.read()}")
-    return Report.from_dict(json.loads(answer))
+    return Report.from_dict(answer["report"])
 
 
 @atexit.register

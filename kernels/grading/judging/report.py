@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 _MARKS = {"held": ("✓", "#2e8b57"), "broken": ("✗", "#d0342c"), "waits": ("–", "inherit"), "open": ("–", "inherit")}
+_COUNTED = "counted in the first case"
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,16 @@ class Verdict:
 @dataclass(frozen=True)
 class Report:
     """On one submission. refused: why it could not be tried, such as the compiler's words, and `headed`, the same in a few.
-    printed: what it wrote."""
+    printed: what it wrote. Where it passes, counters: (which, its own, our solution's); following: the next exercise of the
+    lab, or the notebook of the next lab."""
 
     exercise: str
     verdicts: tuple[Verdict, ...] = ()
     refused: str = ""
     headed: str = "not tried yet"
     printed: str = ""
+    counters: tuple[tuple[str, int, int], ...] = ()
+    following: str = ""
 
     @property
     def passed(self) -> bool:
@@ -47,6 +51,11 @@ class Report:
     def broken(self) -> tuple[str, ...]:
         """The names of the properties that do not hold."""
         return tuple(one.property for one in self.verdicts if one.state == "broken")
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """How many properties hold as far as this machine can judge, and of how many."""
+        return sum(one.state in ("held", "open") for one in self.verdicts), len(self.verdicts)
 
     @property
     def summary(self) -> str:
@@ -62,6 +71,10 @@ class Report:
             lines += [f"    {line}" for line in one.message.splitlines() if not one.aside]
             lines += [f"    hint: {one.hint}"] if one.hint else []
         lines += ["it printed:", *self.printed.splitlines()] if self.printed else []
+        if self.counters:
+            lines.append(f"{_COUNTED:<33} {'yours':>9} {'our solution':>13}")
+            lines += [f"{name:<33} {yours:>9,} {ours:>13,}" for name, yours, ours in self.counters]
+        lines += [f"next: {self.following}"] if self.following else []
         return "\n".join(lines)
 
     def __rich__(self) -> Group:
@@ -86,12 +99,23 @@ class Report:
                 parts.append(f'<div style="margin:0 0 6px 1.4em">{_lines(one.message)}{hint}</div>')
         if self.printed:
             parts.append(f'<div>It printed:</div><pre style="white-space:pre-wrap">{escape(self.printed)}</pre>')
+        parts += [self._success()] if self.passed else []
         return f'<div class="report">{"".join(parts)}</div>'
+
+    def _success(self) -> str:
+        """The counters beside our solution's, and a link to what comes next."""
+        rows = [f"<tr><th>{_COUNTED}</th><th>yours</th><th>our solution</th></tr>"]
+        rows += [f"<tr><td>{name}</td><td>{yours:,}</td><td>{ours:,}</td></tr>" for name, yours, ours in self.counters]
+        table = f"<table>{''.join(rows)}</table>" if self.counters else ""
+        where = escape(self.following)
+        link = f'<a href="{where}">{where.removesuffix(".ipynb")}</a>' if where.endswith(".ipynb") else where
+        return f'<div class="success">{table}{f"<div>Next: {link}</div>" if where else ""}</div>'
 
     @classmethod
     def from_dict(cls, data: dict) -> Report:
         """From what `dataclasses.asdict` made of one, after JSON."""
-        return cls(**{**data, "verdicts": tuple(Verdict(**one) for one in data["verdicts"])})
+        verdicts = tuple(Verdict(**one) for one in data["verdicts"])
+        return cls(**{**data, "verdicts": verdicts, "counters": tuple(map(tuple, data["counters"]))})
 
 
 def _lines(text: str) -> str:

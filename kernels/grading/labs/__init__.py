@@ -5,14 +5,21 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import re
+from pathlib import Path
 
 from kernels.grading.exercise import Exercise
+
+LABS = Path(__file__).parents[3] / "labs"  # the notebooks
+_CONTENTS = LABS.parent / "_toc.yml"
 
 
 @functools.cache
 def labs() -> dict[str, tuple[Exercise, ...]]:
-    """The exercises of every lab, by its name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    """The exercises of every lab, by its name, in reading order."""
+    order = re.findall(r"file: labs/(\w+)", _CONTENTS.read_text()) if _CONTENTS.exists() else []
+    names = [one.name for one in pkgutil.iter_modules(__path__)]
+    names.sort(key=lambda name: (order.index(name) if name in order else len(order), name))
     return {name: importlib.import_module(f"{__name__}.{name}").EXERCISES for name in names}
 
 

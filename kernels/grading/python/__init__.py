@@ -32,11 +32,15 @@ def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
     return ("cannot be loaded", said) if said else None
 
 
-def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> list[Trial]:
+def run(
+    exercise: Exercise, text: str, trials: Sequence[Trial], seed: int, say: Callable[[str], object] = lambda doing: None
+) -> list[Trial]:
     """Every call, one after another in one process; Triton in its interpreter, and on a GPU where there is one.
 
     Without one, its kernels are compiled, at the values that stay: of these, a `seed` of 0.
+    say: is called with what is done next.
     """
+    say(f"running {len(trials)} cases")
     for module in exercise.modules:
         worker.prepare(module)
     observe = exercise.observe or {"triton": launches, "torch": called}[exercise.language]
@@ -44,9 +48,11 @@ def run(exercise: Exercise, text: str, trials: Sequence[Trial], seed: int) -> li
     if exercise.language != "triton" or any(trial.error for trial in done):
         return done
     if torch.cuda.is_available():
+        say("on the GPU")
         there = [replace(trial, on_gpu=True) for trial in trials]
         return done + _done(there, _run(exercise, text, there, called, "cuda"))
     if seed == 0:
+        say("compiling for a GPU")
         return triton_compile.with_refusals(done, _run(exercise, text, trials, triton_compile.compiled, "compiler"))
     return done
 

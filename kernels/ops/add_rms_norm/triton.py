@@ -103,8 +103,9 @@ def columns(dy, dh, h, weight, eps):
     across = triton.cdiv(N, 512)
     sums = Partials(min(triton.cdiv(M, 4), max(5 * multiprocessors(h.device) // across, 1)), weight)
     strides = dy.stride(0), dh.stride(0), h.stride(0)
-    arguments = (dy, dh, h, weight, statistics, dx, dresidual, sums.dweight, *strides, M, N)
-    launch(add_rms_norm_backward_columns_kernel, (across, sums.programs), *arguments, ROWS=4, BLOCK_N=512, num_warps=2)
+    tensors = dy, dh, h, weight, statistics, dx, dresidual, sums.dweight
+    grid = across, sums.programs
+    launch(add_rms_norm_backward_columns_kernel, grid, *tensors, *strides, M, N, ROWS=4, BLOCK_N=512, num_warps=2)
     return dx, dresidual, sums.add_up()[0]
 
 
