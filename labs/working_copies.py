@@ -80,7 +80,9 @@ def contents(root: Path = ROOT) -> str:
             if (root / f"{page['file']}.ipynb").exists()
         ]
         if pages:
-            listed = [f"1. [{title(root / page)}]({page})" for page in pages]
+            listed = [
+                f"1. [{title(root / page)}]({page})" for page in pages
+            ]
             lines += [f"## {part['caption']}", "\n".join(listed)]
     return "\n\n".join(lines) + "\n"
 
