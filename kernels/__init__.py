@@ -29,8 +29,20 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.softmax import softmax
+from kernels.systems import demo
 
-__all__ = ["LEVELS", "Case", "Operation", "Variant", "add_rms_norm", "layer_norm", "operation", "operations", "softmax"]
+__all__ = [
+    "LEVELS",
+    "Case",
+    "Operation",
+    "Variant",
+    "add_rms_norm",
+    "demo",
+    "layer_norm",
+    "operation",
+    "operations",
+    "softmax",
+]
 
 # What PyTorch says when it first compiles where there is a CUDA toolkit and no GPU, in the middle of a page.
 logging.getLogger("torch.utils.cpp_extension").addFilter(lambda said: "No CUDA runtime is found" not in said.msg)

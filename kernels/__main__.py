@@ -1,4 +1,4 @@
-"""python -m kernels: doctor, list, show, check, bench, lens, grade."""
+"""python -m kernels: doctor, list, show, check, bench, demo, lens, grade."""
 
 import json
 from collections import Counter
@@ -25,6 +25,8 @@ from kernels.measure import bench as benching
 from kernels.measure import regressions
 from kernels.measure.bench import Bench
 from kernels.measure.results import FOLDER, commit, point, stored
+from kernels.systems import demo as run_demo
+from kernels.systems import system, systems
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.command()(lens)
@@ -140,6 +142,30 @@ def bench(
         goes_on = "; the same command without --fresh goes on" if json_folder else ""
         out.print(f"{minutes:g} minutes are over; left: {', '.join(map(str, run.left))}{goes_on}", highlight=False)
     raise typer.Exit(1 if fallen else TIME_IS_OVER if run.left else 0)
+
+
+@app.command()
+def demo(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="systems; all if none is named")] = None,
+    device: Device = None,
+    quick: Annotated[bool, typer.Option("--quick", help="smaller sizes, a minute for all")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="list the systems and what they do")] = False,
+) -> None:
+    """Show systems of the course at work: what was shown, proved and measured; exit 1 if one fails."""
+    if unknown := [name for name in names or () if name not in systems()]:
+        raise typer.BadParameter(f"there is no system {unknown[0]!r}; there are {', '.join(systems())}")
+    where, failed = _device(device), False
+    for name in names or systems():
+        if only_list:
+            out.print(f"[bold]{name}[/]  {escape(system(name).summary)}", highlight=False)
+            continue
+        out.rule(name)
+        try:
+            out.print(escape(repr(run_demo(name, quick, where))), highlight=False)
+        except Exception as error:  # the others are to be shown all the same
+            out.print(f"[red]failed[/]    {escape(f'{type(error).__name__}: {error}')}", highlight=False)
+            failed = True
+    raise typer.Exit(int(failed))
 
 
 def _can_store(folder: Path, device: str, compare: bool, quick: bool) -> None:

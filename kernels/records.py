@@ -1,4 +1,4 @@
-"""Records of what is no function of tensors: optimizers, models, functions that several processes run together, and claims.
+"""Records of what is no function of tensors: optimizers, models, and functions that several processes run together.
 
 As an operation's, they are data that tests, demos and the book's tables are driven by. What each gives is held against its
 twin, which computes the same in another way, by the rule of `kernels.tolerance`: the twin in float64 is the reference, and
@@ -12,7 +12,7 @@ import math
 import multiprocessing
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -191,60 +191,3 @@ def _compared(got: Tensors, reference: Tensors, baseline: Tensors) -> tuple[floa
             ratios.append(ratio)
             failures += [f"{name}: {failure}"] if failure else []
     return max(ratios), "; ".join(failures) or None
-
-
-EVIDENCE = ("measured", "exact on a CPU", "simulated", "compiled only", "interpreted only", "detected only")
-VERDICTS = ("confirmed", "partly", "refuted", "not yet measured", "not measurable here")
-
-
-@dataclass(frozen=True)
-class Number:
-    """One number with its spread: the median, and what most lay between."""
-
-    median: float
-    low: float
-    high: float
-    unit: str
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What someone claims, and what became of it here.
-
-    Args:
-        text: word for word. source: where it is claimed. conditions: as claimed there; "none given" is one.
-        verdict: one of VERDICTS. reason: why this verdict, in a sentence.
-        chapter: the page of the book that shows it, as _toc.yml has it, or None.
-        experiment: → numbers by name, or None where there is none.
-        hardware: what the experiment ran on, or None.
-        numbers: what it gave.
-        evidence: one of EVIDENCE, or None as long as there is none.
-
-    ValueError: a verdict or evidence of another name; "confirmed" or "refuted" without numbers that were measured or counted
-    exactly.
-    """
-
-    text: str
-    source: str
-    conditions: str
-    verdict: str
-    reason: str
-    chapter: str | None = None
-    experiment: Callable[[], Mapping[str, Number]] | None = None
-    hardware: str | None = None
-    numbers: Mapping[str, Number] = field(default_factory=dict, hash=False)
-    evidence: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise ValueError(f"verdict: got {self.verdict!r}, expected one of {', '.join(VERDICTS)}")
-        if self.evidence not in (None, *EVIDENCE):
-            raise ValueError(f"evidence: got {self.evidence!r}, expected one of {', '.join(EVIDENCE)}, or None")
-        if self.verdict in ("confirmed", "refuted"):
-            if self.evidence not in EVIDENCE[:2]:
-                raise ValueError(
-                    f"evidence: got {self.evidence!r}, expected 'measured' or 'exact on a CPU', since the verdict is "
-                    f"{self.verdict!r}; with less, say 'partly', 'not yet measured' or 'not measurable here'"
-                )
-            if not self.numbers:
-                raise ValueError(f"numbers: got none, expected those that the claim is {self.verdict!r} by")

@@ -280,3 +280,10 @@ def test_compare_on_a_cpu_says_that_nothing_is_stored(run):
     done = run("bench", "--compare", "--device", "cpu")
     assert done.exit_code == 2
     assert "nothing stored to compare a CPU with" in re.sub(r"[\s│]+", " ", done.output)
+
+
+def test_demo_lists_shows_and_names_what_is_unknown(run):
+    assert "compute them again" in " ".join(run("demo", "--list").output.split())
+    shown = run("demo", "checkpointing", "--quick", "--device", "cpu")
+    assert shown.exit_code == 0 and "proved    output and gradients" in shown.output
+    assert "there is no system 'warp_drive'" in run("demo", "warp_drive").output

@@ -10,11 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from kernels.operation import Variant
 from kernels.records import (
-    EVIDENCE,
-    VERDICTS,
-    Claim,
     ModelRecord,
-    Number,
     OptimizerRecord,
     ProcessRecord,
     check_model,
@@ -178,33 +174,3 @@ def test_ranks():
         assert f"rank {rank}, y: " in check_process(SHARDED, fn)[1], name
     with pytest.raises(torch.multiprocessing.ProcessRaisedException, match="the last rank is out of numbers"):
         check_process(SHARDED, fails_on_the_last)
-
-
-CLAIM = Claim(
-    text="a checkpointed MLP keeps one tensor a block",
-    source="a toy of this test",
-    conditions="none given",
-    experiment=lambda: {"tensors kept": Number(1, 1, 1, "tensors")},
-    hardware="CPU",
-    numbers={"tensors kept": Number(1, 1, 1, "tensors")},
-    evidence="exact on a CPU",
-    verdict="confirmed",
-    reason="counted with saved_tensors_hooks",
-)
-
-
-def test_a_claim():
-    assert CLAIM.experiment() == CLAIM.numbers
-    unmeasured = dataclasses.replace(CLAIM, verdict="not yet measured", evidence=None, numbers={})
-    for verdict in ("confirmed", "refuted"):
-        for evidence in (None, *EVIDENCE[2:]):
-            with pytest.raises(ValueError, match=rf"^evidence: got {evidence!r}, expected 'measured' or"):
-                dataclasses.replace(CLAIM, verdict=verdict, evidence=evidence)
-        with pytest.raises(ValueError, match="^numbers: got none"):
-            dataclasses.replace(unmeasured, verdict=verdict, evidence="measured")
-    for verdict in set(VERDICTS) - {"confirmed", "refuted"}:
-        dataclasses.replace(CLAIM, verdict=verdict, evidence="simulated")
-    with pytest.raises(ValueError, match="^verdict: got 'true'"):
-        dataclasses.replace(CLAIM, verdict="true")
-    with pytest.raises(ValueError, match="^evidence: got 'seen'"):
-        dataclasses.replace(CLAIM, evidence="seen")

@@ -1,0 +1,48 @@
+"""The systems of the course, a file each: `systems()`, `system("checkpointing")`, `demo("checkpointing")`.
+
+Each file holds a record called SYSTEM, and is found by its name; nothing lists them.
+"""
+
+import importlib
+import pkgutil
+
+from kernels.claims import Claim
+from kernels.machine import here
+from kernels.system import Shown, System
+
+
+def systems() -> list[str]:
+    """The names of all systems."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def system(name: str) -> System:
+    """The record of one system.
+
+    Raises:
+        ValueError: there is no system of that name.
+    """
+    if name not in systems():
+        raise ValueError(f"name: got {name!r}, expected one of {', '.join(systems())}")
+    return importlib.import_module(f"{__name__}.{name}").SYSTEM
+
+
+def demo(name: str, quick: bool = False, device: str | None = None) -> Shown:
+    """Run a system's demo: what it shows, what it proves and what it measures here, with a picture in a notebook.
+
+    Args:
+        name: one of `systems()`.
+        quick: smaller sizes, for a machine that is in a hurry.
+        device: "cpu" or "cuda"; None for a GPU where there is one.
+
+    Raises:
+        ValueError: there is no such system, or no such device here.
+    """
+    return system(name).demo(here(device).device, quick)
+
+
+def claims() -> list[Claim]:
+    """The claims of all systems, and those that no system answers."""
+    from kernels.claims_of_others import CLAIMS
+
+    return [claim for name in systems() for claim in system(name).claims] + list(CLAIMS)
