@@ -34,7 +34,7 @@ LAYERS = (
     ("ops",),
     ("case_selection", "check", "modules", "doctor"),
     ("lens", "measure"),
-    ("grading",),
+    ("diagrams", "grading"),
     ("__init__",),
     ("__main__",),
 )
