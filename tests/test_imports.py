@@ -36,7 +36,7 @@ LAYERS = (
     ("ops",),
     ("case_selection", "check", "memory", "modules", "doctor"),
     ("lens", "measure"),
-    ("grading", "systems"),
+    ("diagrams", "grading", "systems"),
     ("__init__",),
     ("__main__",),
 )

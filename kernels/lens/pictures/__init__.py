@@ -38,7 +38,7 @@ def figure(
     several = traces if isinstance(traces, Mapping) else {"": traces}
     if not several:
         raise ValueError("traces: got an empty mapping, expected a trace for each frame")
-    accesses = {label: _meant(trace, array, line, kind) for label, trace in several.items()}
+    accesses = {label: meant(trace, array, line, kind) for label, trace in several.items()}
     one = next(iter(accesses.values()))
     shapes = {(access.space, access.kind, access.width) for access in accesses.values()}
     if len(shapes) > 1:
@@ -66,7 +66,7 @@ def _summary(frames: list[tuple[str, str]]) -> str:
     return f"{names[0]}{f' to {names[-1]}' if names[1:] else ''}: {frames[0][1]}{' each' if names[1:] else ''}"
 
 
-def _meant(trace: Trace, array: str | None, line: Line | None, kind: str | None) -> Access:
+def meant(trace: Trace, array: str | None, line: Line | None, kind: str | None) -> Access:
     """The one access that is meant."""
     asked = {"array": array, "line": line, "kind": kind}
     asked_for = ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None) or "nothing"
