@@ -22,6 +22,7 @@ LAYERS = (
         "layouts",
         "listing",
         "machine",
+        "page_colors",
         "random",
         "signature",
         "tolerance",
