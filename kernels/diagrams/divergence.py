@@ -82,7 +82,7 @@ def _canvas(moments: list[Moment], goes: str, now: list[int]) -> Canvas:
             canvas.text(left, 28 + _ROW * len(moments) + 8, f"{row} instructions", "bold", "start")
     if now:
         lanes = active(moments, 0)
-        working = sum(map(len, lanes))
+        working = sum(len(one) for one in lanes)
         said = f"{len(lanes)} instructions, lanes at work {working} of {len(lanes) * WARP} times"
         canvas.text(_LEFT, 28 + _ROW * len(moments) + 8, said, "bold", "start")
     canvas.text(16, 150, "time ↓", "small", "start")
