@@ -81,9 +81,9 @@ def _canvas(moments: list[Moment], goes: str, now: list[int]) -> Canvas:
         if not now:
             canvas.text(left, 28 + _ROW * len(moments) + 8, f"{row} instructions", "bold", "start")
     if now:
-        lanes = active(moments, 0)
-        working = sum(len(one) for one in lanes)
-        said = f"{len(lanes)} instructions, lanes at work {working} of {len(lanes) * WARP} times"
+        at_work = active(moments, 0)
+        working = sum(len(one) for one in at_work)
+        said = f"{len(at_work)} instructions, lanes at work {working} of {len(at_work) * WARP} times"
         canvas.text(_LEFT, 28 + _ROW * len(moments) + 8, said, "bold", "start")
     canvas.text(16, 150, "time ↓", "small", "start")
     return canvas
