@@ -25,7 +25,7 @@ _COUNTERS = {
 
 
 def graded(asked: Exercise, source: str, say: Callable[[str], object] = lambda doing: None) -> Report:
-    """`judge.grade`, and for a submission that passes what comes next, and unless it is a drill the counters of its first case."""
+    """`judge.grade`; for a submission that passes also what comes next and, unless it is a drill, the counters of a case."""
     report = judge.grade(asked, source, say)
     if not report.passed:
         return report
