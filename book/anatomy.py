@@ -126,6 +126,15 @@ class Chapter:
         return re.search(r"^# (.*)", self.markdown[0], re.MULTILINE)[1]
 
     @property
+    def short(self) -> str:
+        """The title up to its colon; but what follows it where that names no subject, as in "Lab: a permuted copy"."""
+        before, _, after = self.title.partition(": ")
+        named = (
+            after if re.fullmatch(r"Lab|Start|Level \d", before) else before
+        )
+        return (named[:1].upper() + named[1:]).split(",")[0]
+
+    @property
     def words(self) -> int:
         return sum(
             len(re.findall(r"[\w'’-]*\w[\w'’-]*", prose(text)))
@@ -189,3 +198,12 @@ def chapters() -> dict[str, Chapter]:
         for page in pages
         if (path := ROOT / f"{page}.ipynb").exists()
     }
+
+
+def routes() -> list[dict]:
+    """Who each is `for`, `why`, and its `pages`; the first is the spine."""
+    return yaml.safe_load((ROOT / "book" / "routes.yml").read_text("utf-8"))
+
+
+def spine() -> set[str]:
+    return set(routes()[0]["pages"])
