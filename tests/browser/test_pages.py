@@ -78,7 +78,8 @@ def test_a_choice_opens_its_explanation_and_the_answer(visit, book, page):
         first, *others = choices.locator("details.choice").all()
         first.locator("summary").focus()
         page.keyboard.press("Enter")
-        assert all(output.is_visible() for output in outputs)
+        for output in outputs:
+            output.wait_for(timeout=2000)  # the folds report that they open a moment later
         assert first.locator(".verdict").is_visible()
         assert first.locator("p").first.is_visible()
         assert not any(other.locator("p").first.is_visible() for other in others)
