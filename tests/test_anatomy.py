@@ -19,7 +19,6 @@ NOT_YET: dict[str, set[str]] = {
         "compiled",
         "torchscript",
         "triton",
-        "shared",
         "backward",
         "registering",
         "broken",
@@ -62,7 +61,6 @@ NOT_YET: dict[str, set[str]] = {
         "triton",
         "backward",
         "registering",
-        "profile",
         "broken",
     },
     "test_no_visible_output_is_a_bare_truth_or_nothing": {"numerics", "triton", "backward"},
@@ -100,8 +98,6 @@ NOT_YET: dict[str, set[str]] = {
     "test_what_it_teaches_is_bold_where_it_is_defined": {
         "control",
         "numerics",
-        "measuring",
-        "warps",
         "native",
         "compiled",
         "torchscript",
@@ -109,7 +105,6 @@ NOT_YET: dict[str, set[str]] = {
         "cuda",
         "backward",
         "registering",
-        "profile",
         "broken",
     },
     "test_its_minutes_are_computed": {
