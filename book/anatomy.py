@@ -61,10 +61,10 @@ def tags(cell: dict) -> set[str]:
 
 
 def has_figure(cell: dict) -> bool:
-    return any(
-        kind in output.get("data", {})
-        for output in cell.get("outputs", ())
-        for kind in FIGURES
+    shown = [output.get("data", {}) for output in cell.get("outputs", ())]
+    return any(kind in data for data in shown for kind in FIGURES) or any(
+        '<figure class="diagram"' in "".join(data.get("text/html", ""))
+        for data in shown
     )
 
 
