@@ -61,10 +61,11 @@ def tags(cell: dict) -> set[str]:
 
 
 def has_figure(cell: dict) -> bool:
+    shown = [output.get("data", {}) for output in cell.get("outputs", ())]
     return any(
-        kind in output.get("data", {})
-        for output in cell.get("outputs", ())
-        for kind in FIGURES
+        set(FIGURES) & set(data)
+        or 'class="diagram"' in "".join(data.get("text/html", ""))
+        for data in shown
     )
 
 
