@@ -62,8 +62,9 @@ def tags(cell: dict) -> set[str]:
 
 def has_figure(cell: dict) -> bool:
     shown = [output.get("data", {}) for output in cell.get("outputs", ())]
-    return any(kind in data for data in shown for kind in FIGURES) or any(
-        '<figure class="diagram"' in "".join(data.get("text/html", ""))
+    return any(
+        set(FIGURES) & set(data)
+        or 'class="diagram"' in "".join(data.get("text/html", ""))
         for data in shown
     )
 
