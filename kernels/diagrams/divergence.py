@@ -39,15 +39,15 @@ def divergence() -> Diagram:
         said = f"{BY_LANE[now].does}: all {WARP} lanes work."
         if off:
             said = f"{BY_LANE[now].does}: {len(who)} lanes work; the other {off} are switched off."
-        steps.append(Step(f"{now + 1}. {BY_LANE[now].does}", said, _canvas(BY_LANE, "i % 2 == 0", [now])))
-    lanes, warps = (sum(map(len, active(moments, 0))) for moments in (BY_LANE, BY_WARP))
+        steps.append(Step(f"{now + 1}. {BY_LANE[now].does}", said, _canvas(BY_LANE, [now])))
+    lanes = sum(len(those) for those in active(BY_LANE, 0))
     taken = [len(active(moments, 0)) for moments in (BY_LANE, BY_WARP)]
     said = (
-        f"The same work, divided by warp: warp 0 takes one branch and warp 1 the other, each in {taken[1]} instructions with all "
-        f"active lanes, {warps} of {taken[1] * WARP}. Divided by lane, every warp takes {taken[0]}, and its lanes work "
-        f"{lanes} of {taken[0] * WARP} times."
+        f"The same work, divided by warp: warp 0 takes one branch and warp 1 the other, in {taken[1]} instructions "
+        f"each, with all lanes active. Divided by lane, every warp takes {taken[0]} instructions, with {lanes // taken[0]} "
+        f"of {WARP} lanes active on average."
     )
-    steps.append(Step("By warp instead", said, _canvas(BY_WARP, "i / 32 % 2 == 0", [])))
+    steps.append(Step("By warp instead", said, _canvas(BY_WARP, [])))
     return Diagram("Two branches of a warp over time", steps)
 
 
@@ -58,7 +58,7 @@ def active(moments: list[Moment], warp: int) -> list[list[int]]:
     return [those for those in lanes if those]
 
 
-def _canvas(moments: list[Moment], goes: str, now: list[int]) -> Canvas:
+def _canvas(moments: list[Moment], now: list[int]) -> Canvas:
     warps = range(1 if now else 2)
     canvas = Canvas(640, 176)
     cell = _CELL if now else 6.6
@@ -81,9 +81,9 @@ def _canvas(moments: list[Moment], goes: str, now: list[int]) -> Canvas:
         if not now:
             canvas.text(left, 28 + _ROW * len(moments) + 8, f"{row} instructions", "bold", "start")
     if now:
-        lanes = active(moments, 0)
-        working = sum(map(len, lanes))
-        said = f"{len(lanes)} instructions, active lanes {working} of {len(lanes) * WARP} times"
+        issued = active(moments, 0)
+        mean = sum(len(those) for those in issued) // len(issued)
+        said = f"{len(issued)} instructions, {mean} of {WARP} lanes active on average"
         canvas.text(_LEFT, 28 + _ROW * len(moments) + 8, said, "bold", "start")
     canvas.text(_LEFT, 162, "time goes down; dashed: switched off", "small", "start")
     return canvas

@@ -22,6 +22,7 @@ def triton_block(layout: str = LAYOUT) -> Diagram:
     rows, columns = (a * b * c for a, b, c in zip(per_thread, threads, warps, strict=True))
     count, total = math.prod(threads), math.prod(threads) * math.prod(warps)
     each = math.prod(per_thread)
+    of_warp = [a * b for a, b in zip(per_thread, threads, strict=True)]
     said = (
         (
             "Thread 0",
