@@ -105,8 +105,10 @@ def test_a_wrong_solution_is_told_its_cause_and_a_right_one_passes(browser, jupy
     assert right.locator(".broken").count() == 0
     assert "…" not in notebook.cell("grading.check(").locator(".jp-OutputArea").inner_text()  # of the status line
     assert "sectors read" in right.locator(".success").inner_text()
-    right.locator(".success a").click()
-    page.locator(".lm-TabBar-tabLabel", has_text="transpose.ipynb").wait_for()
+    after = right.locator(".success a")
+    following = f"{after.inner_text()}.ipynb"
+    after.click()
+    page.locator(".lm-TabBar-tabLabel", has_text=following).wait_for()
     page.locator(".lm-TabBar-tabLabel", has_text=LAB.name).click()
 
     notebook.write("%%cuda permuted_copy", HEAD + SOLUTION.replace("int d", "int int d"))
