@@ -15,7 +15,6 @@ CHAPTERS = {page: chapter for page, chapter in chapters().items() if page.starts
 NOT_YET: dict[str, set[str]] = {
     "test_every_question_is_a_control_of_choices": {"broken", "registering"},
     "test_the_right_letter_is_never_the_same_three_times_in_a_row": {"broken", "registering"},
-    "test_it_has_at_most_1800_visible_words": {},
     "test_it_has_at_most_14_visible_code_cells": {"broken", "registering"},
     "test_no_four_code_cells_stand_in_a_row": {"registering"},
     "test_only_the_answer_of_a_prediction_is_hidden": {"broken", "registering"},
