@@ -83,7 +83,7 @@ def test_a_wrong_solution_is_told_its_cause_and_a_right_one_passes(browser, jupy
     page.goto(jupyter)
     page.locator(".jp-RenderedMarkdown a", has_text="Lab: a permuted copy").click(timeout=90_000)
     notebook = Notebook(page)
-    page.locator(".jp-CodeCell", has_text="%load_ext").wait_for(timeout=90_000)
+    page.locator(".jp-CodeCell", has_text="%load_ext").first.wait_for(timeout=90_000)
     notebook.ready.wait_for(timeout=90_000)
     assert notebook.cell("%%cuda permuted_copy").locator(".cm-lineNumbers").is_visible()
     notebook.run("%load_ext")
