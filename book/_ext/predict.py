@@ -15,6 +15,8 @@ click open the output of the cell tagged `answer` as well. Without JavaScript th
 import json
 import re
 
+from latex2mathml.converter import convert
+
 CHOICE = r'<details class="choice(?: right)?">.*?</details>'
 GROUP = re.compile(rf"^{CHOICE}(?:\s*{CHOICE})*", re.MULTILINE | re.DOTALL)
 OPENING = re.compile(r'<details class="(choice(?: right)?)"><summary>(.*?)</summary>', re.DOTALL)
@@ -24,8 +26,8 @@ MARKS = {"choice right": "✓ right", "choice": "✗ wrong"}
 
 
 def with_formulas(summary):
-    """A summary is HTML, in which MyST sees no formula."""
-    return FORMULA.sub(r'<span class="math notranslate nohighlight">\\(\1\2\\)</span>', summary[0])
+    """A summary is HTML, in which MyST sees no formula, so its formulas are made MathML here."""
+    return FORMULA.sub(lambda found: f'<span class="math">{convert(found[1] or found[2])}</span>', summary[0])
 
 
 def with_marks(group):

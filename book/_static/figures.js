@@ -12,6 +12,7 @@ function themed(template) {
   for (const axis of [copy.layout.xaxis, copy.layout.yaxis]) {
     Object.assign(axis, { gridcolor: line, zerolinecolor: line, tickcolor: line, linecolor: text });
   }
+  copy.data = { ...copy.data, bar: [{ cliponaxis: false }] }; // a bar's number may stand in the margin
   return copy;
 }
 
