@@ -99,7 +99,7 @@ def test_cells_are_short(path):
         assert max(map(len, lines)) <= 76, cell["id"]
 
 
-TAGS = {"edit", "hide-input", "hide-output", "nbval-ignore-output", "raw"}
+TAGS = {"answer", "edit", "hide-input", "hide-output", "nbval-ignore-output", "raw", "remove-cell"}
 
 
 @each
