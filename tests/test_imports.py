@@ -23,6 +23,7 @@ LAYERS = (
         "layouts",
         "listing",
         "machine",
+        "page_colors",
         "random",
         "signature",
         "tolerance",

@@ -1,7 +1,7 @@
 """Shows a notebook's Plotly outputs in the page.
 
 A notebook stores a figure once, as Plotly's own MIME type, which JupyterLab draws. Here each such output gets a
-`text/html` form beside it, which `figures.js` draws with the Plotly that `offline` serves.
+`text/html` form beside it, which `figures.js` draws with a part of Plotly, `book/plotly`.
 """
 
 import html

@@ -2,8 +2,19 @@
 
 from kernels.diagrams.banks import banks
 from kernels.diagrams.diagram import Diagram
+from kernels.diagrams.divergence import divergence
 from kernels.diagrams.memory_hierarchy import memory_hierarchy
 from kernels.diagrams.sectors import sectors
 from kernels.diagrams.shuffles import butterfly, tree
+from kernels.diagrams.triton_block import triton_block
 
-__all__ = ["Diagram", "banks", "butterfly", "memory_hierarchy", "sectors", "tree"]
+__all__ = [
+    "Diagram",
+    "banks",
+    "butterfly",
+    "divergence",
+    "memory_hierarchy",
+    "sectors",
+    "tree",
+    "triton_block",
+]

@@ -24,14 +24,14 @@ def banks(padding: int = 0) -> Diagram:
         raise ValueError(f"padding: got {padding}, expected 0 floats at the end of a row, or more")
     width = WARP + padding
     accesses = {
-        "Read column 0": [lane * width for lane in range(WARP)],
-        "Read column 5": [lane * width + 5 for lane in range(WARP)],
-        "Write row 5": [5 * width + lane for lane in range(WARP)],
+        ("Read column 0", "tile[lane][0]"): [lane * width for lane in range(WARP)],
+        ("Read column 5", "tile[lane][5]"): [lane * width + 5 for lane in range(WARP)],
+        ("Write row 5", "tile[5][lane]"): [5 * width + lane for lane in range(WARP)],
     }
     steps = []
-    for label, words in accesses.items():
+    for (label, named), words in accesses.items():
         request = Request((0, 0, 0), 0, "tile", FLOAT, 0, tuple(range(WARP)), tuple(FLOAT * word for word in words))
-        steps.append(_step(label, request, width))
+        steps.append(_step(label, named, request, width))
     return Diagram(f"float tile[{WARP}][{width}] in {BANKS} banks of shared memory", steps)
 
 
@@ -48,13 +48,13 @@ def _words(request: Request) -> dict[int, set[int]]:
     return words
 
 
-def _step(label: str, request: Request, width: int) -> Step:
+def _step(label: str, named: str, request: Request, width: int) -> Step:
     busy = _words(request)
     most = passes(request)
     times = f"{most} pass" + "es" * (most > 1)
     meant = f"banks {min(busy)} to {max(busy)}" if len(busy) > 1 else f"bank {min(busy)}"
     ones = "one word" if most == 1 else f"{most} words" if len(busy) == 1 else f"up to {most} words"
-    said = f"The {WARP} lanes name words of {len(busy)} bank{'s' * (len(busy) > 1)}, {meant}: "
+    said = f"With {named} the {WARP} lanes name words of {len(busy)} bank{'s' * (len(busy) > 1)}, {meant}: "
     said += f"{ones}{' each' * (len(busy) > 1)}, so {times}."
 
     lane_of = {offset // FLOAT: lane for lane, offset in zip(request.lanes, request.offsets, strict=True)}

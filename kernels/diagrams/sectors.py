@@ -73,17 +73,19 @@ def _diagram(title: str, request: Request, width: int) -> Diagram:
         for offset, those in sorted(lanes.items()):
             x = _LEFT + _CELL * (offset - begin) / cell
             canvas.rect(x + 1, y + 3, _CELL * width / cell - 4, 18, "used")
-            label = str(those[0]) if len(those) == 1 else "all" if len(those) == WARP else "+"
+            label = str(those[0]) if len(those) == 1 else "+"
             canvas.text(x + _CELL * width / cell / 2 - 1, y + 12, label, "small")
     if len(rows) > len(shown):
         left = len(rows) - len(shown)
         canvas.text(_LEFT, _ABOVE + _ROW * len(shown) + 12, f"and {left} more rows, as these", "small", "start")
+    if len(set(request.offsets)) < len(request.offsets):
+        words += " Lanes that name the same bytes are drawn as +."
     return Diagram(title, [Step("", words, canvas)])
 
 
 def _scale(canvas: Canvas, named: int, moved: int) -> None:
     """Two bars, of the bytes named and those moved; they serve as the legend."""
-    longest = 380 / max(named, moved)
+    longest = 340 / max(named, moved)
     for y, kind, count, said in ((2, "used", named, "named by lanes"), (26, "wasted", moved, "moved in sectors")):
         canvas.rect(_LEFT, y, longest * count, 18, kind)
         canvas.text(_LEFT + longest * count + 8, y + 9, f"{_bytes(count)} {said}", "", "start")

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from kernels.cuda.source import Line, in_order
 from kernels.hardware import SECTOR_BYTES, WARP
+from kernels.page_colors import STYLE
 
 if TYPE_CHECKING:
     from kernels.lens.result import Access, Trace
@@ -23,7 +24,7 @@ _COLUMNS = ("", "source", "", "access", "requests", "each takes", "fewest")
 
 
 class Mark(NamedTuple):
-    """How much of what an access moves is waste, as a shape and as a colour."""
+    """How much of what an access moves is waste, as a shape and as a colour: in a terminal, and the class of one on a page."""
 
     shape: str
     word: str
@@ -31,10 +32,10 @@ class Mark(NamedTuple):
     css: str
 
 
-_BEST = Mark("●", "as few as possible", "green", "#2e8b57")
-_MORE = Mark("△", "up to twice the fewest", "yellow", "#b8860b")
-_MOST = Mark("▲", "more than twice the fewest", "bold red", "#d0342c")
-_PLAIN = Mark("·", "not judged", "dim", "inherit")
+_BEST = Mark("●", "as few as possible", "green", "good")
+_MORE = Mark("△", "up to twice the fewest", "yellow", "fair")
+_MOST = Mark("▲", "more than twice the fewest", "bold red", "bad")
+_PLAIN = Mark("·", "not judged", "dim", "faint")
 
 
 def mark_of(access: Access) -> Mark:
@@ -149,38 +150,44 @@ def as_rich(trace: Trace) -> Group:
     return Group(table, Text(""), *(Text(line) for line in _summary(trace)), *findings, *stopped)
 
 
+# JupyterLab stripes the rows of tables and aligns them right. The source gives way where room is short, and below its least
+# width the whole view scrolls.
 _STYLE = (
-    "<style>.lens{overflow-x:auto}.lens table{border-collapse:collapse;font-size:.85em}"
-    ".lens td,.lens th{padding:1px 8px;text-align:left;background:none;border:0;white-space:nowrap}"
-    ".lens td.n{text-align:right;font-variant-numeric:tabular-nums}.lens tr.plain{opacity:.65}"
-    ".lens code{white-space:pre;background:none;border:0;padding:0;color:inherit}"
-    ".lens p{margin:.3em 8px}.lens .wrong{border-left:3px solid #d0342c;padding-left:6px}</style>"
+    "<style>.lens{overflow-x:auto}.lens table{border-collapse:collapse;font-size:.8em;width:100%}"
+    ".lens tbody tr,.lens tbody tr td,.lens thead tr th{background:none;border:0;text-align:left}"
+    ".lens tr td,.lens tr th{padding:1px 5px;white-space:nowrap;vertical-align:baseline;max-width:none}"
+    ".lens tbody tr td.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".lens tr td.source{white-space:pre-wrap;min-width:20em;width:100%;overflow-wrap:anywhere}"
+    ".lens .source code{white-space:inherit;background:none;border:0;padding:0;color:inherit}"
+    ".lens td.mark{border-left:3px solid!important}"
+    ".lens p{margin:.3em 5px}.lens .wrong{border-left:3px solid var(--bad);padding-left:6px}</style>"
 )
 
 
 def as_html(trace: Trace) -> str:
-    """For a notebook, on a light or a dark page: colours are the page's own but for the marks."""
+    """For a notebook, on a light or a dark page."""
     rows = []
     for line, text in _shown_lines(trace):
         if not line:
             words = f"<b>{escape(text)}</b>" if text else "⋮"
-            rows.append(f'<tr class="plain"><td class="n"></td><td>{words}</td></tr>')
+            rows.append(f'<tr><td></td><td class="faint">{words}</td></tr>')
             continue
         found, number = trace.line(line), in_order(line)[1]
-        source = f'<td class="n">{number}</td><td><code>{escape(text)}</code></td>'
+        faint = "" if found else " faint"
+        source = f'<td class="n faint">{number}</td><td class="source{faint}"><code>{escape(text)}</code></td>'
         if not found:
-            rows.append(f'<tr class="plain">{source}</tr>')
+            rows.append(f"<tr>{source}</tr>")
         for index, access in enumerate(found):
             mark = mark_of(access)
             what, *numbers = map(escape, _words(access))
             cells = "".join(f'<td class="n">{cell}</td>' for cell in numbers)
-            style = f'style="color:{mark.css};border-left:3px solid {mark.css}"'
-            shape = f'<td {style} title="{mark.word}" aria-label="{mark.word}">{mark.shape}</td>'
+            shape = f'<td class="mark {mark.css}"><span role="img" aria-label="{mark.word}">{mark.shape}</span></td>'
             rows.append(f"<tr>{'<td></td><td></td>' if index else source}{shape}<td>{what}</td>{cells}</tr>")
-    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+    head = "".join(f"<th>{name}</th>" if name else "<td></td>" for name in _COLUMNS)
     notes = [f"<p>{escape(line)}</p>" for line in _summary(trace)]
     wrong = [str(finding) for finding in trace.findings] + ([f"stopped: {trace.error}"] if trace.error else [])
     notes += [f'<p class="wrong">✗ {escape(line)}</p>' for line in wrong]
     caption = f"<p><b>{escape(_heading(trace))}</b></p>"
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'{_STYLE}<div class="lens">{caption}{table}{"".join(notes)}</div>'
+    name = f'tabindex="0" role="region" aria-label="{escape(trace.kernel)}, annotated"'
+    return f'{STYLE}{_STYLE}<div class="lens on-page" {name}>{caption}{table}{"".join(notes)}</div>'

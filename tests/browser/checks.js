@@ -40,15 +40,13 @@
     }
   }
 
-  // Maths: every formula is an SVG with glyphs, none an error, and no TeX is left in the text.
+  // Maths: every formula is MathML that takes room, and no TeX is left in it or in the text.
   for (const maths of article.querySelectorAll(".math")) {
-    if (!maths.querySelector("mjx-container svg :is(path, use)")) problems.push(`maths not typeset: ${maths.textContent}`);
-  }
-  for (const error of article.querySelectorAll("[data-mml-node=merror]")) {
-    problems.push(`maths not understood: ${error.textContent}`);
+    if (!maths.querySelector("math > *")) problems.push(`maths not typeset: ${maths.textContent}`);
+    if (maths.textContent.includes("\\")) problems.push(`maths not understood: ${maths.textContent}`);
   }
   const prose = article.cloneNode(true);
-  prose.querySelectorAll("pre, code, script, style, mjx-container, .plot").forEach((element) => element.remove());
+  prose.querySelectorAll("pre, code, script, style, math, .plot").forEach((element) => element.remove());
   const raw = prose.textContent.match(/\$[^\s$][^$\n]*\$|\\[([]|\{\{/);
   if (raw) problems.push(`raw TeX or substitution in the text: ${raw[0]}`);
 

@@ -88,8 +88,7 @@ class Visit:
             self._saw(f"request to outside: {request.url}")
 
     def settle(self):
-        """Waits until MathJax, when the page has it, and Plotly have nothing left to do."""
-        self.page.evaluate("() => window.MathJax?.startup?.promise")
+        """Waits until Plotly has nothing left to do."""
         self.page.wait_for_timeout(300)
 
     def open_folds(self):

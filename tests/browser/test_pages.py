@@ -1,5 +1,6 @@
 """Every page of the table of contents, as a reader meets it."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_nothing_is_broken(visit, book, page, theme, width):
 def test_a_chapter_has_figures_and_maths(visit, book, page):
     article = visit(f"{book}/{page}.html").page.locator("article")
     assert article.locator("figure.plotly-figure svg.main-svg").count() > 0
-    assert article.locator("mjx-container svg").count() > 0
+    assert article.locator("math").count() > 0
 
 
 @pytest.mark.parametrize("page", CHAPTERS)
@@ -55,11 +56,33 @@ def test_figures_follow_the_theme_and_the_width(visit, book, page):
 
 @pytest.mark.parametrize("page", CHAPTERS)
 def test_hidden_outputs_open_on_a_click(visit, book, page):
-    folds = visit(f"{book}/{page}.html").page.locator("article .cell details.hide")
+    folds = visit(f"{book}/{page}.html").page.locator("article .cell:not(.tag_answer) details.hide")
     for fold in folds.all():
         output = fold.locator(".cell_output").first
         assert not output.is_visible()
         fold.locator("summary").click()
+        assert output.is_visible()
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_a_choice_opens_its_explanation_and_the_answer(visit, book, page):
+    """By the keyboard; the other choices stay to be opened."""
+    page = visit(f"{book}/{page}.html").page
+    found = page.locator("article .choices, article .cell.tag_answer").all()
+    for choices, answer in itertools.pairwise(found):
+        if "tag_answer" not in answer.get_attribute("class") or "choices" not in choices.get_attribute("class"):
+            continue
+        output = answer.locator(".cell_output").first
+        assert not output.is_visible()
+        first, *others = choices.locator("details.choice").all()
+        first.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert output.is_visible()
+        assert first.locator(".verdict").is_visible()
+        assert first.locator("p").first.is_visible()
+        assert not any(other.locator("p").first.is_visible() for other in others)
+        others[0].locator("summary").click()
+        assert others[0].locator("p").first.is_visible()
         assert output.is_visible()
 
 

@@ -28,6 +28,10 @@ BROKEN = {
         "figure does not fit its place: bars",
     ),
     "maths left as it was": ("<span class='math'>x^2</span>", "maths not typeset: x^2"),
+    "maths not understood": (
+        "<span class='math'><math><mi>\\alhpa</mi></math></span>",
+        "maths not understood: \\alhpa",
+    ),
     "raw dollars": ("<p>so $x^2$ is</p>", "raw TeX"),
     "raw parentheses": ("<p>so \\(x^2\\) is</p>", "raw TeX"),
     "a substitution left over": ("<p>{{ measured }}</p>", "substitution"),

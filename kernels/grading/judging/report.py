@@ -9,7 +9,9 @@ from typing import Literal
 from rich.console import Group
 from rich.text import Text
 
-_MARKS = {"held": ("✓", "#2e8b57"), "broken": ("✗", "#d0342c"), "waits": ("–", "inherit"), "open": ("–", "inherit")}
+from kernels.page_colors import STYLE
+
+_MARKS = {"held": ("✓", "good"), "broken": ("✗", "bad"), "waits": ("–", "faint"), "open": ("–", "faint")}
 _COUNTED = "counted in the first case"
 
 
@@ -82,16 +84,16 @@ class Report:
         return Group(*(Text(line, style=styles.get(line[:1], "")) for line in repr(self).splitlines()))
 
     def _repr_html_(self) -> str:
-        """With the styles at their elements: of a notebook that is not trusted yet, JupyterLab drops any others."""
+        """What it needs to be read stands at its elements: of a notebook that is not trusted yet, JupyterLab drops STYLE."""
         parts = [f"<div><b>{escape(self.summary)}</b></div>"]
         if self.refused:
             parts.append(f'<pre style="white-space:pre-wrap">{escape(self.refused)}</pre>')
         for one in self.verdicts:
-            mark, colour = _MARKS[one.state]
+            mark, color = _MARKS[one.state]
             name = escape(one.property)
             parts.append(
                 f'<div class="{one.state}" style="margin:3px 0 3px 1.4em;text-indent:-1.4em">'
-                f'<span style="color:{colour}" aria-label="{one.state}">{mark}</span> '
+                f'<span class="{color}" role="img" aria-label="{one.state}">{mark}</span> '
                 f"{f'<b>{name}</b>' if one.state == 'broken' else name}{escape(one.aside)}</div>"
             )
             if one.state == "broken":
@@ -100,7 +102,7 @@ class Report:
         if self.printed:
             parts.append(f'<div>It printed:</div><pre style="white-space:pre-wrap">{escape(self.printed)}</pre>')
         parts += [self._success()] if self.passed else []
-        return f'<div class="report">{"".join(parts)}</div>'
+        return f'{STYLE}<div class="report on-page">{"".join(parts)}</div>'
 
     def _success(self) -> str:
         """The counters beside our solution's, and a link to what comes next."""

@@ -42,7 +42,7 @@ def figure(gpu: str) -> Picture:
             mode="markers",
             marker={"symbol": symbol, "size": 9},
         )
-    figure.update_xaxes(title="memory busy, %", range=[0, 100])
-    figure.update_yaxes(title="schedulers issuing, %", range=[0, 100])
+    figure.update_xaxes(title="memory busy, %", range=[-3, 103], dtick=20)
+    figure.update_yaxes(title="schedulers issuing, %", range=[-3, 103], dtick=20)
     counts = ", ".join(f"{len(found)} at the limit of {name}" for name, found in kernels.items())
     return Picture(figure, f"Kernels by how busy memory and the schedulers were: {counts}.")

@@ -53,7 +53,7 @@ def _bars(kernel: dict) -> list:
 def _axes(kernel: dict) -> dict:
     layout: dict[str, dict] = {}
     for row, values in zip(("", "2", "3"), _sections(kernel), strict=True):
-        most = 100.0 if row != "3" else 1.05 * max(values.values())
+        most = 105.0 if row != "3" else 1.05 * max(values.values())
         layout["xaxis" + row] = {"range": [0, most]}
         layout["yaxis" + row] = {"categoryorder": "array", "categoryarray": [*values][::-1]}
     return layout

@@ -23,7 +23,8 @@ __global__ void offset(const float* x, float* y, int offset, int n)
     if (i < n) y[i] = x[i + offset];
 }
 
-// Each thread copies `items` neighbouring elements, so that neighbouring threads are `items` apart.
+// Each thread copies `items` neighbouring elements,
+// so that neighbouring threads are `items` apart.
 __global__ void stretches(const float* x, float* y, int items, int n)
 {
     int first = (blockIdx.x * blockDim.x + threadIdx.x) * items;
@@ -33,12 +34,14 @@ __global__ void stretches(const float* x, float* y, int items, int n)
     }
 }
 
-// A grid of any size: each thread takes every (threads of the grid)-th element, one load in flight at a time.
+// A grid of any size: each thread takes every (threads of the grid)-th element,
+// one load in flight at a time.
 template <typename T>
 __global__ void copy(const T* x, T* y, int n)
 {
 #pragma unroll 1
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += gridDim.x * blockDim.x) {
         y[i] = x[i];
     }
 }

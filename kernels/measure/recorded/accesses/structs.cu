@@ -19,7 +19,8 @@ __global__ void array_member(const float* x, const float* y, const float* z, con
 __global__ void struct_members(const Particle* particles, float* out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = particles[i].mass * (particles[i].x + particles[i].y + particles[i].z);
+    if (i < n)
+        out[i] = particles[i].mass * (particles[i].x + particles[i].y + particles[i].z);
 }
 
 __global__ void array_members(const float* x, const float* y, const float* z, const float* mass, float* out, int n)

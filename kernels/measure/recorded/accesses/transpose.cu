@@ -20,7 +20,8 @@ __global__ void transpose_strided_reads(const float* in, float* out, int n)
     }
 }
 
-// Reads and writes along rows, through a tile in shared memory. Its columns are read 32 floats apart.
+// Reads and writes along rows, through a tile in shared memory.
+// Its columns are read 32 floats apart.
 __global__ void transpose_tile(const float* in, float* out, int n)
 {
     __shared__ float tile[32][32];
