@@ -1,6 +1,6 @@
 """Colours of HTML outputs that hold a contrast of at least 4.5:1 on light and on dark pages, in the book and in JupyterLab.
 
-Text takes the page's own colour. An output has the class `on-page` and begins with STYLE; its marks are `good`, `fair`, `bad`.
+Text takes the page's own colour. An output begins with STYLE and has the class `on-page`; its marks are `good` to `bad`.
 """
 
 LIGHT = {"good": "#1a7340", "fair": "#8a5a00", "bad": "#b3261e", "faint": "#57606a"}

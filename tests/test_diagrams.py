@@ -28,6 +28,13 @@ DRAWINGS = {
     "butterfly": diagrams.butterfly,
     "divergence": diagrams.divergence,
     "triton_block": diagrams.triton_block,
+    "reads": lambda: diagrams.reads(
+        {"a": (2, 4), "b": (4, 2)},
+        (2, 2),
+        {"y": (2, 2)},
+        {"load": [(t, {"a": [t], "b": [t]}, {"tile_a": [t], "tile_b": [t]}) for t in range(4)], "spare": [(3, {}, {})]},
+        {"tile_a": (2, 2), "tile_b": (2, 2)},
+    ),
 }
 SIZE = {"small": 11.5, "": 13, "bold": 13}
 CHARACTER = 0.56  # of a character's height, of most fonts, on average

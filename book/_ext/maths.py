@@ -13,8 +13,7 @@ def inline(writer, node):
 
 
 def block(writer, node):
-    mathml = convert(node.astext(), display="block")
-    writer.body.append(f'<div class="math" tabindex="0" role="region" aria-label="formula">{mathml}</div>')
+    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
     raise nodes.SkipNode
 
 

@@ -6,7 +6,7 @@ for (const element of document.querySelectorAll(".choices, .cell.tag_answer")) {
     choices = element;
     continue;
   }
-  const output = element.querySelector("details.hide");
+  const output = element.querySelector("details.hide.below-input");
   if (!choices || !output) continue;
   const place = document.createElement("p");
   place.className = "waiting";

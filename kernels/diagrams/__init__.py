@@ -4,6 +4,7 @@ from kernels.diagrams.banks import banks
 from kernels.diagrams.diagram import Diagram
 from kernels.diagrams.divergence import divergence
 from kernels.diagrams.memory_hierarchy import memory_hierarchy
+from kernels.diagrams.reads import reads
 from kernels.diagrams.sectors import sectors
 from kernels.diagrams.shuffles import butterfly, tree
 from kernels.diagrams.triton_block import triton_block
@@ -14,6 +15,7 @@ __all__ = [
     "butterfly",
     "divergence",
     "memory_hierarchy",
+    "reads",
     "sectors",
     "tree",
     "triton_block",

@@ -1,4 +1,4 @@
-"""Which lanes of a warp work, instruction after instruction, where a branch parts them and where it does not."""
+"""Which lanes of a warp work, instruction after instruction, where a branch splits a warp and where it does not."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -38,21 +38,21 @@ def divergence() -> Diagram:
         off = WARP - len(who)
         said = f"{BY_LANE[now].does}: all {WARP} lanes work."
         if off:
-            said = f"{BY_LANE[now].does}: {len(who)} lanes work, {off} are switched off and wait."
+            said = f"{BY_LANE[now].does}: {len(who)} lanes work; the other {off} are switched off."
         steps.append(Step(f"{now + 1}. {BY_LANE[now].does}", said, _canvas(BY_LANE, "i % 2 == 0", [now])))
     lanes, warps = (sum(map(len, active(moments, 0))) for moments in (BY_LANE, BY_WARP))
     taken = [len(active(moments, 0)) for moments in (BY_LANE, BY_WARP)]
     said = (
-        f"The same work, parted by warp: warp 0 goes one way and warp 1 the other, each in {taken[1]} instructions with all "
-        f"lanes at work, {warps} of {taken[1] * WARP}. Parted by lane, every warp takes {taken[0]}, and its lanes work "
+        f"The same work, divided by warp: warp 0 takes one branch and warp 1 the other, each in {taken[1]} instructions with all "
+        f"active lanes, {warps} of {taken[1] * WARP}. Divided by lane, every warp takes {taken[0]}, and its lanes work "
         f"{lanes} of {taken[0] * WARP} times."
     )
     steps.append(Step("By warp instead", said, _canvas(BY_WARP, "i / 32 % 2 == 0", [])))
-    return Diagram("Two ways through a warp: time goes down, lanes stand side by side", steps)
+    return Diagram("Two branches of a warp over time", steps)
 
 
 def active(moments: list[Moment], warp: int) -> list[list[int]]:
-    """The lanes at work, of each instruction that the warp issues: of those with none it issues none."""
+    """The active lanes, of each instruction that the warp issues: of those with none it issues none."""
     threads = range(warp * WARP, (warp + 1) * WARP)
     lanes = [[thread % WARP for thread in threads if moment.active(thread)] for moment in moments]
     return [those for those in lanes if those]
@@ -61,7 +61,7 @@ def active(moments: list[Moment], warp: int) -> list[list[int]]:
 def _canvas(moments: list[Moment], goes: str, now: list[int]) -> Canvas:
     warps = range(1 if now else 2)
     canvas = Canvas(640, 176)
-    cell = _CELL if now else _CELL / 2
+    cell = _CELL if now else 6.6
     for warp in warps:
         left = _LEFT + (WARP * cell + 8) * warp
         canvas.text(left, 12, f"warp {warp}: lanes 0 to {WARP - 1}", "small", "start")
@@ -83,7 +83,7 @@ def _canvas(moments: list[Moment], goes: str, now: list[int]) -> Canvas:
     if now:
         lanes = active(moments, 0)
         working = sum(map(len, lanes))
-        said = f"{len(lanes)} instructions, lanes at work {working} of {len(lanes) * WARP} times"
+        said = f"{len(lanes)} instructions, active lanes {working} of {len(lanes) * WARP} times"
         canvas.text(_LEFT, 28 + _ROW * len(moments) + 8, said, "bold", "start")
-    canvas.text(16, 150, "time ↓", "small", "start")
+    canvas.text(_LEFT, 162, "time goes down; dashed: switched off", "small", "start")
     return canvas

@@ -45,10 +45,10 @@ def _drawn(title: str, source: Callable[[int, int], int], matters: Callable[[int
         apart = LANES >> now
         holding = sum(value is not None for value in rows[now])
         adds = sum(value is not None for row in rows[1 : now + 1] for value in row)
-        words = f"{'each of' if holding == LANES else ''} {holding} lanes".strip() if holding > 1 else "lane 0"
+        words = f"{'each of the' if holding == LANES else ''} {holding} lanes".strip() if holding > 1 else "lane 0"
         said = f"Lanes {apart} apart: {words} {'adds' if holding in (1, LANES) else 'add'} what the other holds. "
         if now < len(rows) - 1:
-            said += f"{LANES // 2**now} lanes are still to be added up." if holding < LANES else _groups(2**now)
+            said += f"{LANES // 2**now} partial sums remain." if holding < LANES else _groups(2**now)
         else:
             end = "Lane 0 alone has" if holding == 1 else "Every lane has"
             said += f"{end} the sum, {rows[-1][0]}, after {now} steps and {adds} additions that count."

@@ -22,17 +22,16 @@ def triton_block(layout: str = LAYOUT) -> Diagram:
     rows, columns = (a * b * c for a, b, c in zip(per_thread, threads, warps, strict=True))
     count, total = math.prod(threads), math.prod(threads) * math.prod(warps)
     each = math.prod(per_thread)
-    of_warp = [a * b for a, b in zip(per_thread, threads, strict=True)]
     said = (
         (
             "Thread 0",
-            f"Thread 0 holds {each} elements, in {each} registers: {_span(per_thread)}. Neighbouring threads go on "
+            f"Thread 0 holds {each} elements, in {each} registers: {_span(per_thread)}. Neighbouring threads continue "
             f"along {'the row' if order[0] == 1 else 'the column'}.",
             0,
         ),
         (
             "Warp 0",
-            f"The {count} threads of warp 0 hold {_span([a * b for a, b in zip(per_thread, threads, strict=True)])}.",
+            f"The {count} threads of warp 0 hold {_span(of_warp)}.",
             count - 1,
         ),
         ("All warps", f"{math.prod(warps)} warps, {total} threads, hold the block of {rows} × {columns}.", total - 1),
@@ -88,6 +87,6 @@ def _canvas(layout: str, last: int) -> Canvas:
                 canvas.line(x + width * k / per_thread[1], y + high - 9, x + width * k / per_thread[1], y + high - 2)
             if not i % threads[0] and i and not j:
                 canvas.line(_LEFT - 60, y - 0.5, _LEFT + _WIDTH, y - 0.5, "strong")
-    said = f"in a box: the thread; ticks part its {math.prod(per_thread)} elements; thick lines part the warps"
+    said = f"in a box: the thread; ticks separate its {math.prod(per_thread)} elements; thick lines separate warps"
     canvas.text(_LEFT, _ABOVE + high * down + 16, said, "small", "start")
     return canvas

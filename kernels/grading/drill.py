@@ -32,12 +32,12 @@ def drill(
     """
     meeting = (
         termination.reaches_barriers("Every thread of a block comes to __syncthreads(), also one that has no element."),
-    )
-    meeting_values = (
         properties.without(
             "race", name="no race", hint="Who reads what another thread writes? A barrier goes between."
         ),
-        properties.without("uninitialised read", name="nothing is read before it is written", hint=_UNWRITTEN),
+    )
+    stored = properties.without(
+        "uninitialised read", name="nothing is read before it is written", stage="right", hint=_UNWRITTEN
     )
     return Exercise(
         name=name,
@@ -51,8 +51,8 @@ def drill(
             properties.stays_inside(inside),
             *(meeting if together else ()),
             termination.finishes(),
-            *(meeting_values if together else ()),
             properties.written("every element of y is written", "Which thread is to write the first of them?"),
+            *((stored,) if together else ()),
             known_mistakes.right("y", cases=tuple(cases), name=rule, likes=likes or {}, hint=hint),
             *more,
         ),

@@ -1,4 +1,4 @@
-"""One line that says what a check is doing, in a notebook that someone watches. It gives way to the report."""
+"""In a notebook that someone watches, one line that says what a check is doing. It gives way to the report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """A lab as a learner does it: in a real JupyterLab, first wrong, then right."""
 
+import os
 import re
 import secrets
 import shutil
@@ -35,8 +36,9 @@ def jupyter(tmp_path):
     ]
     command = [sys.executable, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", *options]
     command.append(f"--LabApp.app_settings_dir={ROOT / 'book' / 'lab_settings'}")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}  # of the notebooks' kernels
     with log.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=tmp_path)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=tmp_path, env=environment)
     try:
         deadline = time.monotonic() + 120
         while not (found := re.search(r"http://127\.0\.0\.1:\d+/", log.read_text())):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -180,7 +181,7 @@ def test_what_was_solved_before_there_were_scores_is_still_solved(work):
 
 
 def test_labs_come_in_reading_order():
-    assert list(labs())[:3] == ["guards", "coalescing", "transpose"]
+    assert list(labs())[:4] == ["start", "first_steps", "guards", "coalescing"]
 
 
 def test_a_solution_stands_beside_ours_and_what_comes_next_is_named():
@@ -193,7 +194,21 @@ def test_a_solution_stands_beside_ours_and_what_comes_next_is_named():
     assert "sectors read" in repr(copy)
     every = [one.name for exercises in labs().values() for one in exercises]
     assert [success.following(name) for name in every][-1] == ""
-    assert success.following(every[0]) == every[1]
+    assert success.following(every[0]) == "first_steps.ipynb"
+    assert success.following("map") == "zip"
+
+
+def test_a_drill_is_checked_as_soon_as_its_cell_is_run_and_not_counted(monkeypatch, capsys):
+    registered, shown = {}, []
+    shell = SimpleNamespace(register_magic_function=lambda take, kind, name: registered.update({name: take}))
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    submissions.load_ipython_extension(shell)
+    registered["cuda"]("map", read_submissions(SOLVED / "first_steps.ipynb")["map"])
+    registered["cuda"]("map", "__global__ void map(float* y, float* x) { y[0] = x[0] + 10; }")
+    assert [(one.passed, one.counters, one.following) for one in shown] == [(True, (), "zip"), (False, (), "")]
+    registered["cuda"]("permuted_copy", read_submissions(SOLVED / "coalescing.ipynb")["permuted_copy"])
+    assert len(shown) == 2
+    assert "Now check it" in capsys.readouterr().out
 
 
 def test_a_status_line_gives_way_to_what_comes_next(monkeypatch):

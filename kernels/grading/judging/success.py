@@ -25,10 +25,12 @@ _COUNTERS = {
 
 
 def graded(asked: Exercise, source: str, say: Callable[[str], object] = lambda doing: None) -> Report:
-    """`judge.grade`, and for a submission that passes the counters of its first case and what comes next."""
+    """`judge.grade`; for a submission that passes also what comes next and, unless it is a drill, the counters of a case."""
     report = judge.grade(asked, source, say)
     if not report.passed:
         return report
+    if asked.at_once:  # a drill: its counters say nothing to a beginner
+        return replace(report, following=following(asked.name))
     say("comparing it with our solution")
     return replace(report, counters=beside(asked.name, source), following=following(asked.name))
 

@@ -1,0 +1,150 @@
+"""Drills in which every thread works by itself: which element is mine, and what do I read for it?"""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.grading.drill import drill
+from kernels.grading.exercise import Call
+from kernels.grading.labs.first_steps.numbers import blocks, whole
+
+
+def _map(random: torch.Generator, n: int) -> Call:
+    x = whole(random, n)
+    return Call({"y": torch.empty(n), "x": x}, {"y": x + 10}, block=(n,))
+
+
+def _zip(random: torch.Generator, n: int) -> Call:
+    a, b = whole(random, 2, n)
+    return Call({"y": torch.empty(n), "a": a, "b": b}, {"y": a * b}, block=(n,))
+
+
+def _guard(random: torch.Generator, n: int) -> Call:
+    x = whole(random, n)
+    return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x * x}, block=(64,))
+
+
+def _blocks(random: torch.Generator, n: int) -> Call:
+    x = whole(random, n)
+    return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x.flip(0)}, grid=(blocks(n, 32),), block=(32,))
+
+
+def _triangle(random: torch.Generator, M: int, N: int) -> Call:
+    x = whole(random, M, N)
+    args = {"y": torch.empty(M, N), "x": x, "M": M, "N": N}
+    return Call(args, {"y": x.tril()}, grid=(blocks(N, 8), blocks(M, 4)), block=(8, 4))
+
+
+def _broadcast(random: torch.Generator, M: int, N: int) -> Call:
+    a, b = whole(random, M), whole(random, N)
+    args = {"y": torch.empty(M, N), "a": a, "b": b, "M": M, "N": N}
+    return Call(args, {"y": a[:, None] + b}, grid=(blocks(N, 8), blocks(M, 4)), block=(8, 4))
+
+
+def _pool(random: torch.Generator, n: int) -> Call:
+    x = whole(random, 4 * n)
+    return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x.view(n, 4).amax(1)}, grid=(blocks(n, 32),), block=(32,))
+
+
+def _convolution(random: torch.Generator, n: int, K: int) -> Call:
+    x, w = whole(random, n + K - 1), whole(random, K)
+    args = {"y": torch.empty(n), "x": x, "w": w, "n": n, "K": K}
+    return Call(args, {"y": x.unfold(0, K, 1) @ w}, grid=(blocks(n, 32),), block=(32,))
+
+
+DRILLS = (
+    drill(
+        "map",
+        _map,
+        {"few": {"n": 8}, "more": {"n": 50}},
+        {"more": {"n": range(33, 100)}},
+        "y[i] is x[i] + 10",
+        inside="The launch has a thread for each element. Its number is threadIdx.x.",
+    ),
+    drill(
+        "zip",
+        _zip,
+        {"few": {"n": 8}, "more": {"n": 50}},
+        {"more": {"n": range(33, 100)}},
+        "y[i] is a[i] × b[i]",
+        {"a[i] + b[i]": lambda a, b, **_: {"y": a + b}, "a[i] × a[i]": lambda a, **_: {"y": a * a}},
+    ),
+    drill(
+        "guard",
+        _guard,
+        {"few": {"n": 5}, "all": {"n": 64}},
+        {"few": {"n": range(1, 64)}},
+        "y[i] is x[i] × x[i]",
+        {"2 x[i]": lambda x, **_: {"y": 2 * x}},
+        inside="There are 64 threads and n elements. What should a thread do whose number is n or more?",
+    ),
+    drill(
+        "blocks",
+        _blocks,
+        {"even": {"n": 64}, "odd": {"n": 75}},
+        {"odd": {"n": range(65, 200)}},
+        "y is x, last element first",
+        {
+            "x, not reversed": lambda x, **_: {"y": x},
+            "each block reversed by itself": lambda x, n, **_: {
+                "y": torch.cat([part.flip(0) for part in x[:n].split(32)])
+            },
+        },
+        inside="The last block has threads to spare. And where does x end: at x[n], or one before?",
+        hint="Thread 0 of block 0 takes the last element. Which one is that?",
+    ),
+    drill(
+        "triangle",
+        _triangle,
+        {"even": {"M": 8, "N": 16}, "odd": {"M": 13, "N": 11}},
+        {"odd": {"M": range(5, 30), "N": range(9, 30)}},
+        "y[i, j] is x[i, j] where j ≤ i, and 0 elsewhere",
+        {
+            "the part above the diagonal: row and column are exchanged in the condition": lambda x, **_: {
+                "y": x.triu()
+            },
+            "all of x: no element was set to 0": lambda x, **_: {"y": x},
+            "0 on the diagonal, too: it belongs to x": lambda x, **_: {"y": x.tril(-1)},
+        },
+        inside="A row needs a guard, and so does a column: i < M && j < N.",
+        hint="i counts rows, by y; j counts columns, by x. The element i, j lies at i * N + j.",
+    ),
+    drill(
+        "broadcast",
+        _broadcast,
+        {"even": {"M": 8, "N": 16}, "odd": {"M": 13, "N": 11}},
+        {"odd": {"M": range(5, 30), "N": range(9, 30)}},
+        "y[i, j] is a[i] + b[j]",
+        inside="a has M elements, one a row; b has N, one a column.",
+        hint="Every thread of row i reads the same a[i].",
+    ),
+    drill(
+        "pool",
+        _pool,
+        {"even": {"n": 32}, "odd": {"n": 45}},
+        {"odd": {"n": range(33, 100)}},
+        "y[i] is the largest of x[4 i] to x[4 i + 3]",
+        {
+            "the sum of the four": lambda x, n, **_: {"y": x.view(n, 4).sum(1)},
+            "the largest so far began with 0, and all four are negative": lambda x, n, **_: {
+                "y": x.view(n, 4).amax(1).clamp(min=0)
+            },
+            "the largest of the first three": lambda x, n, **_: {"y": x.view(n, 4)[:, :3].amax(1)},
+        },
+        inside="n is the number of elements of y; x has 4 n.",
+        hint="Begin with the first of the four, and compare the other three with it.",
+    ),
+    drill(
+        "convolution",
+        _convolution,
+        {"even": {"n": 64, "K": 3}, "odd": {"n": 45, "K": 5}},
+        {"odd": {"n": range(33, 100), "K": range(1, 8)}},
+        "y[i] is the sum of w[k] × x[i + k]",
+        {
+            "w[k] × x[i]: the window does not move on": lambda x, w, n, **_: {"y": x[:n] * w.sum()},
+            "w backwards": lambda x, w, **_: {"y": x.unfold(0, len(w), 1) @ w.flip(0)},
+        },
+        inside="x has n + K − 1 elements: the last window just fits.",
+        hint="Compute y[0] and y[1] by hand for K = 2.",
+    ),
+)

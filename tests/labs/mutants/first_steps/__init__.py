@@ -1,0 +1,132 @@
+"""Mistakes in the drills, and other ways to write them."""
+
+from mutants import Mutant
+from mutants.first_steps.right import ACCEPTED
+
+__all__ = ["ACCEPTED", "MUTANTS"]
+
+_INSIDE = "it stays inside its arrays"
+_MEETS = "all threads come to each barrier and shuffle"
+_ENDS = "it runs to its end"
+_RACE = "no race"
+_KNOWN = "nothing is read before it is written"
+_WRITTEN = "every element of y is written"
+_ONCE = "x is loaded once"
+_READS = "x is read in the fewest sectors"
+_TRIANGLE = "y[i, j] is x[i, j] where j ≤ i, and 0 elsewhere"
+_DIFFERENCE = "y[i] is x[i] minus the element before it in its block"
+_SOFTMAX = "y[i, j] is exp(x[i, j]) divided by the sum of its row"
+_TILE = "y[i, j] is the sum of a[i, k] × b[k, j]"
+
+_BARRIER = "__syncthreads();"
+_STORED = "y[to_row * M + to_column] = tile[column][row];"
+_LEFT = "float left = t >= step ? sum[t - step] : 0;"
+
+MUTANTS = [
+    Mutant(drill, mistake, search, replace, broken)
+    for drill, mistake, search, replace, broken in (
+        ("map", "10 times", "x[i] + 10", "x[i] * 10", "y[i] is x[i] + 10"),
+        ("map", "one element further", "x[i]", "x[i + 1]", _INSIDE),
+        ("map", "a loop without an end", "y[i] =", "while (true) y[i] =", _ENDS),
+        ("zip", "a sum", "a[i] * b[i]", "a[i] + b[i]", "y[i] is a[i] × b[i]"),
+        ("zip", "only the first", "= threadIdx.x", "= 0", _WRITTEN),
+        ("guard", "none", "if (i < n)", "", _INSIDE),
+        ("guard", "one too many", "i < n", "i <= n", _INSIDE),
+        ("guard", "one too few", "i < n", "i < n - 1", _WRITTEN),
+        ("guard", "twice in place of the square", "x[i] * x[i]", "2 * x[i]", "y[i] is x[i] × x[i]"),
+        ("blocks", "thread numbers without blocks", "blockIdx.x * blockDim.x + ", "", _WRITTEN),
+        ("blocks", "one before the first", "n - 1 - i", "n - i", _INSIDE),
+        ("blocks", "not reversed", "n - 1 - i", "i", "y is x, last element first"),
+        ("triangle", "one guard for both", "i < M && j < N", "i * N + j < M * N", _TRIANGLE),
+        ("triangle", "the other triangle", "j <= i", "i <= j", _TRIANGLE),
+        ("triangle", "no zeros", "else\n            y[i * N + j] = 0;", "", _WRITTEN),
+        ("broadcast", "row and column exchanged", "a[i] + b[j]", "a[j] + b[i]", _INSIDE),
+        ("broadcast", "the stride of a column", "y[i * N + j]", "y[i * M + j]", _INSIDE),
+        ("broadcast", "a product", "a[i] + b[j]", "a[i] * b[j]", "y[i, j] is a[i] + b[j]"),
+        ("pool", "windows that overlap", "x[4 * i + k]", "x[i + k]", "y[i] is the largest of x[4 i] to x[4 i + 3]"),
+        ("pool", "begun with 0", "largest = x[4 * i];", "largest = 0;", "y[i] is the largest of x[4 i] to x[4 i + 3]"),
+        ("pool", "no guard", "if (i >= n) return;", "", _INSIDE),
+        ("convolution", "a window that stands still", "x[i + k]", "x[i]", "y[i] is the sum of w[k] × x[i + k]"),
+        ("convolution", "one weight too many", "k < K", "k <= K", _INSIDE),
+        ("shared", "no barrier", _BARRIER, "", _RACE),
+        ("shared", "from global memory", "tile[t - 1]", "x[i - 1]", _ONCE),
+        ("shared", "the element after it", "tile[t - 1]", "tile[t + 1]", _INSIDE),
+        ("shared", "nothing subtracted", "- tile[t - 1]", "", _DIFFERENCE),
+        ("dot", "no barrier in the loop", "        __syncthreads();\n        // END", "// END", _RACE),
+        ("dot", "a barrier for some", "part[t] += part[t + half];", "{ part[t] += part[t + half]; return; }", _MEETS),
+        ("dot", "the neighbour", "part[t + half]", "part[t + 1]", _RACE),
+        ("dot", "one half", "part[t] += part[t + half];", "part[t] += 0;", "y[0] is the sum of a[i] × b[i]"),
+        (
+            "dot",
+            "one thread loads",
+            "part[t] = t < n ? a[t] * b[t] : 0;",
+            "part[t] = 0;\n    if (t == 0) for (int i = 0; i < n; i++) part[i] = a[i] * b[i];",
+            _RACE,
+        ),
+        (
+            "dot",
+            "one thread works",
+            "part[t] = t < n ? a[t] * b[t] : 0;",
+            "if (t == 0) for (int i = 0; i < 128; i++) part[i] = i < n ? a[i] * b[i] : 0;",
+            "all threads load",
+        ),
+        ("axis_sum", "a step of one", "j += blockDim.x", "j++", "y[i] is the sum of row i"),
+        ("axis_sum", "only the first of a thread", "j += blockDim.x", "j += N", "y[i] is the sum of row i"),
+        ("axis_sum", "nothing stored", "part[t] = sum;", "", _KNOWN),
+        (
+            "axis_sum",
+            "a stretch each",
+            "for (int j = t; j < N; j += blockDim.x)",
+            "int each = (N + 63) / 64;\n    for (int j = t * each; j < N && j < (t + 1) * each; j++)",
+            _READS,
+        ),
+        ("prefix_sum", "one barrier a turn", f"{_LEFT}\n        __syncthreads();", _LEFT, _RACE),
+        ("prefix_sum", "one too far to the left", "sum[t - step]", "sum[t - step - 1]", _INSIDE),
+        ("prefix_sum", "from memory", "sum[t - step]", "x[t - step]", _INSIDE),
+        ("prefix_sum", "exclusive", "y[t] = sum[t]", "y[t] = sum[t] - x[t]", "y[i] is the sum of x[0] to x[i]"),
+        (
+            "prefix_sum",
+            "every thread adds all",
+            "y[t] = sum[t];",
+            "{\n        float all = 0;\n        for (int i = 0; i <= t; i++) all += x[i];\n        y[t] = all;\n    }",
+            _ONCE,
+        ),
+        ("softmax_row", "no largest", "fmaxf(largest, row[k])", "0", _SOFTMAX),
+        ("softmax_row", "not divided", "expf(row[j] - largest) / sum", "expf(row[j] - largest)", _SOFTMAX),
+        ("softmax_row", "the row from memory again", "expf(row[k] - largest)", "expf(x[i * N + k] - largest)", _ONCE),
+        ("transpose", "from the tile's row", "tile[column][row]", "tile[row][column]", _KNOWN),
+        ("transpose", "x by columns", "x[i * N + j]", "x[j * M + i]", "y[j, i] is x[i, j]"),
+        ("transpose", "blocks not exchanged", "to_row = blockIdx.x", "to_row = blockIdx.y", _RACE),
+        (
+            "transpose",
+            "rows of x that become columns of y",
+            f"if (to_row < N && to_column < M)\n        {_STORED}",
+            "if (i < M && j < N)\n        y[j * M + i] = tile[row][column];",
+            "y is written in the fewest sectors",
+        ),
+        (
+            "transpose",
+            "columns of x",
+            "if (i < M && j < N)\n        tile[row][column] = x[i * N + j];",
+            "int a = blockIdx.y * 16 + column, b = blockIdx.x * 16 + row;\n"
+            "    if (a < M && b < N)\n        tile[column][row] = x[a * N + b];",
+            _READS,
+        ),
+        ("tile", "no barrier before the sum", "__syncthreads();\n        for (int l", "for (int l", _RACE),
+        ("tile", "the tile of b by columns", "tile_b[l][column]", "tile_b[column][l]", _TILE),
+        (
+            "tile",
+            "a from memory",
+            "tile_a[row][l] * tile",
+            "(i < M && k + l < K ? a[i * K + k + l] : 0) * tile",
+            "a is loaded once for each tile of a row",
+        ),
+        (
+            "tile",
+            "b from memory",
+            "* tile_b[l][column]",
+            "* (k + l < K && j < N ? b[(k + l) * N + j] : 0)",
+            "b is loaded once for each tile of a column",
+        ),
+    )
+]
