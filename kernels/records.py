@@ -95,11 +95,12 @@ class ModelRecord:
 
 
 def check_model(
-    record: ModelRecord, build: Callable[[int], torch.nn.Module], seed: int = 0
+    record: ModelRecord, build: Callable[[int], torch.nn.Module], seed: int = 0, device: str = "cpu"
 ) -> tuple[float, str | None]:
     """Compare what `build` makes with the twin: the entries of its state dict; then, with the twin's weights, its outputs, the
     gradients of its parameters and inputs, and its state after the call, so that buffers are updated as often."""
-    module, twin, batch = build(seed), record.twin(seed), record.batch(seed)
+    module, twin = build(seed).to(device), record.twin(seed).to(device)
+    batch = tuple(one.to(device) for one in record.batch(seed))
     entries, expected = ({name: value.shape for name, value in one.state_dict().items()} for one in (module, twin))
     if entries != expected:
         differing = sorted(dict(entries.items() ^ expected.items()))

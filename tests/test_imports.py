@@ -35,7 +35,7 @@ LAYERS = (
     ("cuda", "triton", "levels", "records", "registration"),
     ("wrong",),
     ("ops",),
-    ("case_selection", "check", "memory", "modules", "doctor"),
+    ("case_selection", "check", "memory", "modules", "shapes", "doctor"),
     ("lens", "measure"),
     ("diagrams", "grading", "systems"),
     ("__init__",),

@@ -7,6 +7,8 @@ import torch
 from rich import box
 from rich.table import Table
 
+from kernels.claims import Number
+from kernels.figures import Picture
 from kernels.machine import here
 from kernels.measure.timing import Spread, spread, time_together
 
@@ -18,6 +20,25 @@ class Race:
     device: str
     times: dict[str, Spread]
     note: str = ""
+
+    def ratio(self, slow: str, fast: str) -> Number:
+        """How many times as long `slow` takes as `fast`; from the fast end of one's spread over the slow end of the other's."""
+        a, b = self.times[slow], self.times[fast]
+        return Number(a.median_ms / b.median_ms, a.p20_ms / b.p80_ms, a.p80_ms / b.p20_ms, "×")
+
+    def plot(self) -> Picture:
+        """The times as bars, the first contestant on top."""
+        import plotly.graph_objects as go
+
+        names = list(self.times)
+        medians = [time.median_ms for time in self.times.values()]
+        over = [time.p80_ms - time.median_ms for time in self.times.values()]
+        under = [time.median_ms - time.p20_ms for time in self.times.values()]
+        spreads = {"type": "data", "array": over, "arrayminus": under}
+        layout = {"xaxis": {"title": "ms", "rangemode": "tozero"}, "yaxis": {"autorange": "reversed"}}
+        said = ", ".join(f"{name} {median:.3g} ms" for name, median in zip(names, medians, strict=True))
+        figure = go.Figure(go.Bar(x=medians, y=names, error_x=spreads, orientation="h"), layout)
+        return Picture(figure, f"Time of one execution on {here(self.device).gpu or 'a CPU'}: {said}.")
 
     def __rich__(self) -> Table:
         title = f"time of one execution, {here(self.device).gpu or 'CPU'}"

@@ -1,4 +1,4 @@
-"""The operations as modules: in place of PyTorch's own, with a level to choose."""
+"""Norms as modules: in place of PyTorch's own, with a level to choose."""
 
 import torch
 

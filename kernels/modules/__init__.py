@@ -1,0 +1,21 @@
+"""Modules of transformers: the operations in place of PyTorch's own, and what is built of them."""
+
+from kernels.modules.attention import GroupedQueryAttention, MultiHeadAttention, NaiveAttention
+from kernels.modules.block import MLP, NaiveBlock, SwiGLU, TransformerBlock
+from kernels.modules.norms import LayerNorm
+from kernels.modules.rotary import RotaryEmbedding
+from kernels.modules.swap import Swapped, swap
+
+__all__ = [
+    "MLP",
+    "GroupedQueryAttention",
+    "LayerNorm",
+    "MultiHeadAttention",
+    "NaiveAttention",
+    "NaiveBlock",
+    "RotaryEmbedding",
+    "SwiGLU",
+    "Swapped",
+    "TransformerBlock",
+    "swap",
+]
