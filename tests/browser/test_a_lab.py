@@ -56,7 +56,7 @@ class Notebook:
 
     def __init__(self, page):
         self.page = page
-        self.ready = page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+        self.ready = page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first
 
     def cell(self, text):
         cell = self.page.locator(".jp-CodeCell", has_text=text).first
