@@ -54,7 +54,7 @@ async function draw(figure) {
   plot.style.height = `${layout.height ?? template.layout.height}px`;
   const touch = matchMedia("(pointer: coarse)").matches; // a finger on a figure scrolls the page
   await Plotly.newPlot(plot, data, { ...rest, template: themed(template), ...(touch && { dragmode: false }) }, config);
-  if (frames) {
+  if (frames?.length > 1) {
     await Plotly.addFrames(plot, frames);
     figure.append(frameControls(plot, frames));
   }
