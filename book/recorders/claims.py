@@ -12,18 +12,14 @@ from pathlib import Path
 
 import torch
 
-from kernels.claims import Claim, Number
+from kernels.claims import Claim
 from kernels.measure.results import commit, facts, file_name, write
 from kernels.systems import claims
 
 
 def measure(claim: Claim, device: str) -> list[dict]:
     assert claim.experiment is not None
-    return [
-        {"claim": claim.name, "name": name, **{k: v for k, v in number._asdict().items()}}
-        for name, number in claim.experiment(device).items()
-        if isinstance(number, Number)
-    ]
+    return [{"claim": claim.name, "name": name} | number._asdict() for name, number in claim.experiment(device).items()]
 
 
 def run(folder: Path, names: list[str]) -> int:

@@ -34,9 +34,9 @@ def memory_hierarchy() -> Diagram:
 
     Sizes: `kernels.hardware`, NVIDIA's Hopper Tuning Guide (L1 and L2 caches) and the data sheet of the H200 (memory). Rates
     and the latency of the memory are our record of an H200 in book/results: loads of shared memory without conflicts, the
-    copy of 8.6 GB, and chains of dependent loads, in which each of the 32 lanes reads somewhere else in 512 MiB. Rate of
-    registers: three operands for 128 lanes a clock, 12 times what the banks deliver. NVIDIA states neither the rate of
-    the L2 cache nor latencies: those of L1 and L2, in cycles, were measured on a GH200 (github.com/markdewing/AI_kernels).
+    copy of 8.6 GB, and chains of dependent loads, in which each of the 32 lanes reads somewhere else in 512 MiB. NVIDIA
+    states neither the rates of registers and the L2 cache nor latencies: those of L1 and L2, in cycles, were measured by
+    others on a GH200 (github.com/markdewing/AI_kernels), and the drawing says so.
     """
     registers = REFERENCE.registers_per_multiprocessor * _REGISTER
     shared = REFERENCE.shared_bytes_per_multiprocessor
@@ -45,7 +45,7 @@ def memory_hierarchy() -> Diagram:
             "registers",
             "a thread's own",
             f"{registers >> 10} KB a multiprocessor, {REFERENCE.registers_per_thread} a thread",
-            f"{12 * _shared_rate():,.0f} TB/s",
+            "rate not measured",
             "none to wait for",
         ),
         _Memory(
@@ -53,9 +53,15 @@ def memory_hierarchy() -> Diagram:
             "shared by a block",
             f"{_L1_BYTES >> 10} KB a multiprocessor, {shared >> 10} KB of it shared at most",
             f"{_shared_rate():.1f} TB/s",
-            f"about {_L1_CYCLES} cycles",
+            f"about {_L1_CYCLES} cycles (GH200)",
         ),
-        _Memory("L2 cache", "shared by all blocks", f"{_L2_MB} MB", "rate not published", f"about {_L2_CYCLES} cycles"),
+        _Memory(
+            "L2 cache",
+            "shared by all blocks",
+            f"{_L2_MB} MB",
+            "rate not published",
+            f"about {_L2_CYCLES} cycles (GH200)",
+        ),
         _Memory(
             "memory (HBM3e)",
             "stays between kernels",
