@@ -18,6 +18,13 @@ def from_native(native: Callable[..., Any], path: str) -> tuple[Variant, ...]:
     def scripted() -> Callable[..., Any]:
         return torch.jit.script(native)
 
+    def torchscript(*args: Any, **kwargs: Any) -> Any:
+        # For tensors without elements its fuser writes CUDA C that does not compile.
+        empty = any(
+            isinstance(one, torch.Tensor) and one.is_cuda and one.numel() == 0 for one in (*args, *kwargs.values())
+        )
+        return (native if empty else scripted())(*args, **kwargs)
+
     @functools.cache
     def compiled() -> Callable[..., Any]:
         return torch.compile(native)  # imports the compiler: not before it is asked for
@@ -28,9 +35,7 @@ def from_native(native: Callable[..., Any], path: str) -> tuple[Variant, ...]:
     source = (Path(path),)
     return (
         Variant(1, "eager", native, "one PyTorch operator after the other", source),
-        Variant(
-            2, "scripted", lambda *a, **k: scripted()(*a, **k), "the same source, compiled by torch.jit.script", source
-        ),
+        Variant(2, "scripted", torchscript, "the same source, compiled by torch.jit.script", source),
         Variant(3, "inductor", inductor, "the same source, fused by torch.compile", source, needs_compiler),
     )
 

@@ -305,3 +305,14 @@ def test_calls_that_come_again_give_the_same_bits(op, level, monkeypatch):
     assert len(repeated) == 1 + bool(op.gradients), (
         "the forward and the backward of its contiguous inputs can be repeated"
     )
+
+
+@pytest.mark.parametrize(("op", "level"), LEVELS_OF)
+def test_no_rows_again_and_again(op, level):
+    """Compilers that watch calls before they compile have compiled for tensors without elements by then."""
+    case = replace(case_of(op), dtype="bfloat16", shape=(0, *case_of(op).shape[1:]))
+    needs(op, level, case)
+    inputs = op.inputs(case, device=DEVICE)
+    for _ in range(5):
+        outputs = op.call(op[level].fn, inputs)
+    assert all(y.numel() == 0 for y in outputs.values())
