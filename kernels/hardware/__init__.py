@@ -1,5 +1,6 @@
-"""What GPUs are and have: the one place where their numbers stand."""
+"""What GPUs are and have: the one place where their numbers stand; and the devices that are here."""
 
+from kernels.hardware.devices import Device, devices
 from kernels.hardware.targets import (
     BANK_BYTES,
     BANKS,
@@ -25,7 +26,9 @@ __all__ = [
     "SECTOR_BYTES",
     "TARGETS",
     "WARP",
+    "Device",
     "Target",
+    "devices",
     "has_feature",
     "target_of",
 ]

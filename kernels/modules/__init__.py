@@ -3,6 +3,7 @@
 from kernels.modules.attention import GroupedQueryAttention, MultiHeadAttention, NaiveAttention
 from kernels.modules.block import MLP, NaiveBlock, SwiGLU, TransformerBlock
 from kernels.modules.norms import LayerNorm
+from kernels.modules.prepare import Prepared, prepare
 from kernels.modules.rotary import RotaryEmbedding
 from kernels.modules.swap import Swapped, swap
 
@@ -13,9 +14,11 @@ __all__ = [
     "MultiHeadAttention",
     "NaiveAttention",
     "NaiveBlock",
+    "Prepared",
     "RotaryEmbedding",
     "SwiGLU",
     "Swapped",
     "TransformerBlock",
+    "prepare",
     "swap",
 ]

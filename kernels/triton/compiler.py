@@ -6,13 +6,19 @@ For a process in which Triton was imported as a compiler, TRITON_INTERPRET=0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernels.hardware import REFERENCE, WARP, Target
 
+if TYPE_CHECKING:
+    from triton.backends.compiler import GPUTarget
 
-def compiled(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: Target = REFERENCE) -> Any:
-    """What `kernel[grid](*args, **options)` would run on a GPU of that target: Triton's own record, with the
+
+def compiled(
+    kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: Target | GPUTarget = REFERENCE
+) -> Any:
+    """What `kernel[grid](*args, **options)` would run on a GPU of that target, which may be one of Triton's own for another
+    maker's GPU: Triton's own record, with the
     texts of all stages in `asm`.
 
     Raises what Triton's compiler does.
@@ -50,7 +56,7 @@ def lowered(kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target
 
 
 def specialised(
-    kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: Target = REFERENCE
+    kernel: Any, args: Sequence[Any], options: Mapping[str, Any], target: Target | GPUTarget = REFERENCE
 ) -> tuple[dict[str, str], dict[tuple, Any], dict[tuple, list], dict[str, Any]]:
     """What Triton's launcher derives from a launch: the types by parameter, the constants and what is known of other
     arguments (divisible by 16) by place, and the compiler's options."""
@@ -65,7 +71,7 @@ def specialised(
     return signature, constants, {place: attributes for place, attributes in known.items() if attributes}, vars(chosen)
 
 
-def _gpu(target: Target) -> Any:
+def _gpu(target: Target | GPUTarget) -> GPUTarget:
     from triton.backends.compiler import GPUTarget
 
-    return GPUTarget("cuda", target.capability, WARP)
+    return GPUTarget("cuda", target.capability, WARP) if isinstance(target, Target) else target
