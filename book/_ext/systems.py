@@ -1,5 +1,6 @@
 """The tables of systems and of claims, from their records: ```` ```{systems} ```` and ```` ```{claims} ````."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -14,16 +15,41 @@ from kernels.claims import FOLDER, Number
 from measured import grid
 
 
+WORKED = FOLDER.parent / "systems"
+
+
 class Systems(SphinxDirective):
     def run(self):
+        for path in WORKED.glob("*.json"):
+            self.env.note_dependency(str(path))
+        worked = seen_at_work()
         rows = []
         for name in systems.systems():
             record = systems.system(name)
             claims = ", ".join(claim.name for claim in record.claims) or "–"
             cells = [record.summary, record.proof, ", ".join(record.wrong), ", ".join(record.from_torch) or "–", claims]
+            cells.append(worked.get(name, "–"))
             rows.append([nodes.literal(text=name), *cells])
-        columns = ["System", "What it does", "Held against", "Rejected twins", "Still PyTorch’s own", "Claims"]
+        columns = [
+            "System",
+            "What it does",
+            "Held against",
+            "Rejected twins",
+            "Still PyTorch’s own",
+            "Claims",
+            "Passed on",
+        ]
         return [grid(columns, rows, "sortable systems")]
+
+
+def seen_at_work() -> dict[str, str]:
+    """By system, the hardware on which its check passed when it was last recorded there."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(WORKED.glob("*.json")):
+        for row in json.loads(path.read_text("utf-8"))["rows"]:
+            if row["failure"] is None:
+                found.setdefault(row["system"], []).append(path.stem)
+    return {system: ", ".join(hardware) for system, hardware in found.items()}
 
 
 class Claims(SphinxDirective):

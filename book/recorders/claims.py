@@ -3,7 +3,8 @@
     python -m book.recorders.claims FOLDER [CLAIM…]     write FOLDER/<gpu>.json, or FOLDER/cpu.json
 
 The file holds `machine` and `rows`: {"claim", "name", "median", "low", "high", "unit"}. It is written after each claim, so an
-interrupted run goes on; claims that are named are run again. An experiment that fails is reported, and its claim left out.
+interrupted run goes on; claims that are named are run again. An experiment that fails, or takes longer than SECONDS, is
+reported, and its claim left out.
 """
 
 import json
@@ -12,9 +13,12 @@ from pathlib import Path
 
 import torch
 
+from book.recorders.limits import within
 from kernels.claims import Claim
 from kernels.measure.results import commit, facts, file_name, write
 from kernels.systems import claims
+
+SECONDS = 120
 
 
 def measure(claim: Claim, device: str) -> list[dict]:
@@ -37,7 +41,8 @@ def run(folder: Path, names: list[str]) -> int:
         if names and claim.name not in names:
             continue
         try:
-            rows += measure(claim, device)
+            with within(SECONDS):
+                rows += measure(claim, device)
         except Exception as error:  # the others are to be measured all the same
             print(f"{claim.name}: {type(error).__name__}: {error}", file=sys.stderr)
             failed += 1
