@@ -14,7 +14,6 @@ from kernels.claims import FOLDER, Number
 
 from measured import grid
 
-
 WORKED = FOLDER.parent / "systems"
 
 
