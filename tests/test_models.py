@@ -94,8 +94,8 @@ def test_the_recorder_trains_judges_and_stores(tmp_path, monkeypatch):
 
 def test_a_batch_has_text_and_copies_and_asks_for_no_guess():
     tokens, targets = next(language_model.batches(64, 4))
-    assert torch.equal(tokens[:2, 1:], targets[:2, :-1])
-    for row, expected in zip(tokens[2:], targets[2:], strict=True):
+    assert torch.equal(tokens[:1, 1:], targets[:1, :-1])
+    for row, expected in zip(tokens[1:], targets[1:], strict=True):
         known = int((expected == -100).sum())  # the first period, and the first character of the second
         assert 8 <= known <= 32 and torch.equal(row[1:][known:], expected[known:-1])
         assert torch.equal(row[known:], row[: len(row) - known])

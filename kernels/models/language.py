@@ -69,7 +69,7 @@ class LanguageModel(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.context = context
+        self.context, self.num_kv_heads, self.head_dim = context, num_kv_heads, dim // num_heads
         self.embedding = nn.Embedding(vocab_size, dim)
         self.blocks = nn.ModuleList(Block(dim, num_heads, num_kv_heads, dropout) for _ in range(depth))
         self.norm = nn.RMSNorm(dim, 1e-6)
@@ -92,8 +92,7 @@ class LanguageModel(nn.Module):
 
     def room(self, batch: int, positions: int) -> torch.Tensor:
         """Space for the keys and values of so many positions: depth×2×B×H×S×D, of the weights' dtype and device."""
-        attention = self.blocks[0].attention
-        shape = (len(self.blocks), 2, batch, attention.num_kv_heads, positions, attention.head_dim)
+        shape = (len(self.blocks), 2, batch, self.num_kv_heads, positions, self.head_dim)
         return self.embedding.weight.new_empty(shape)
 
     @torch.inference_mode()
