@@ -36,7 +36,7 @@ LAYERS = (
     ("wrong",),
     ("ops",),
     ("case_selection", "check", "memory", "modules", "shapes", "doctor"),
-    ("lens", "measure"),
+    ("lens", "measure", "models"),
     ("diagrams", "grading", "systems"),
     ("__init__",),
     ("__main__",),
