@@ -53,6 +53,9 @@ def mime_data(figure, alt: str) -> dict:
         raise ValueError(f"alt: got {alt!r}, expected a sentence that says what the figure shows")
     data = json.loads(figure.to_json())
     data["layout"]["template"] = template().to_plotly_json()
+    for name, axis in data["layout"].items():
+        if name.startswith(("xaxis", "yaxis")) and axis.get("type") == "log" and "tickvals" not in axis:
+            axis.setdefault("dtick", 1)  # labels at powers of ten only: those between them are small
     if data.get("frames"):
         _add_slider(data)
     else:
@@ -84,7 +87,7 @@ def template():
                     "font": {"size": 16},
                     "x": 0,
                     "xanchor": "left",
-                    "xref": "paper",
+                    "xref": "container",
                     "y": 1,
                     "yref": "container",
                     "yanchor": "top",

@@ -55,7 +55,7 @@ def placed(text):
     """Left, top, right and bottom of a text."""
     size = SIZE[text.get("class", "")]
     x, y, width = float(text.get("x")), float(text.get("y")), CHARACTER * size * len(text.text)
-    left = {"start": x, "middle": x - width / 2, "end": x - width}[text.get("text-anchor")]
+    left = {"start": x, "middle": x - width / 2, "end": x - width}[text.get("text-anchor", "middle")]
     return left, y - 0.4 * size, left + width, y + 0.4 * size
 
 

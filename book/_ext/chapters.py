@@ -60,6 +60,9 @@ def folded(sidebar, starred):
         summary.string = caption.get_text()
         caption.replace_with(fold)
         fold.extend([summary, pages.extract()])
+    for summary in soup.select("li > details > summary"):
+        title = summary.find_parent("li").select_one("a").get_text().strip()
+        summary["aria-label"] = f"Labs of {title}"
     for anchor in soup.select("a.reference.internal"):
         if anchor.get("href", "").split("#")[0] in starred:
             star = soup.new_tag("span", attrs={"class": "spine", "title": "on the spine"})

@@ -103,10 +103,8 @@ def measured_on(data):
     body = []
     for name, results in data.items():
         machine = results.machine
-        rest = {fact: value for fact, value in machine.items() if fact not in ("gpu", "date", "commit")}
-        body.append(
-            [name, str(machine.get("date")), str(machine.get("commit")), listed(rest), listed(results.ceilings)]
-        )
+        when = str(machine.get("date")), str(machine.get("commit"))[:7]
+        body.append([name, *when, machine_words(machine), ceiling_words(results.ceilings)])
     return grid(["Operation", "Date", "Commit", "Measured with", "Ceilings"], body, "measured-on")
 
 
@@ -195,22 +193,21 @@ def show(row, field, form, missing="–"):
     return missing if row.get(field) is None else form.format(row[field])
 
 
-def listed(facts):
-    """The leaves of nested facts in one text: "driver 580.1, torch 2.11"."""
-    return ", ".join(f"{name} {value}" for name, value in flat(facts))
+def machine_words(machine):
+    """Such as "132 multiprocessors, driver 580.1, torch 2.11"."""
+    known = [f"{machine['multiprocessors']} multiprocessors"] if "multiprocessors" in machine else []
+    known += [f"driver {machine['driver']}"] if "driver" in machine else []
+    return ", ".join(known + [f"{name} {version}" for name, version in machine.get("versions", {}).items()])
 
 
-def flat(facts, prefix=""):
-    """The leaves of nested facts as (name, text) pairs."""
-    for key, value in facts.items():
-        name = f"{prefix}{key}".replace("_", " ")
-        if isinstance(value, dict):
-            yield from flat(value, "" if key == "versions" else f"{name} ")
-        else:
-            yield (
-                name,
-                f"{value:,.0f}" if isinstance(value, float) and value >= 100 else str(value),
-            )
+def ceiling_words(ceilings):
+    """Such as "a copy of 8.6 GB: 4,266 GB/s"."""
+    copied = f" of {ceilings['copy_bytes'] / 1e9:.1f} GB" if "copy_bytes" in ceilings else ""
+    words = [f"a copy{copied}: {ceilings['copy_gbps']:,.0f} GB/s"] if "copy_gbps" in ceilings else []
+    if "matmul_tflops" in ceilings:
+        sizes = f"{size(ceilings['matmul_shape'])} {ceilings['matmul_dtype']}" if "matmul_shape" in ceilings else ""
+        words.append(f"a product of matrices {sizes}: {ceilings['matmul_tflops']:,.0f} TFLOP/s")
+    return "; ".join(words)
 
 
 def grid(columns, rows, classes, numbers=0):

@@ -16,6 +16,25 @@ function themed(template) {
   return copy;
 }
 
+// On several lines where a telephone has no room for it on one.
+function wrapped(text, characters) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1);
+    if (line && line.length + word.length >= characters) lines.push(word);
+    else lines[lines.length - 1] = line ? `${line} ${word}` : word;
+  }
+  return lines.join("<br>");
+}
+
+function wrapTitles(layout, width, height) {
+  for (const [name, part] of Object.entries(layout)) {
+    if (!part?.title?.text) continue;
+    const room = name.startsWith("yaxis") ? height - 90 : width - 90;
+    part.title.text = wrapped(part.title.text, room / 7.5);
+  }
+}
+
 function frameControls(plot, frames) {
   const controls = document.createElement("div");
   controls.className = "frames";
@@ -51,7 +70,9 @@ async function draw(figure) {
   const { data, layout, frames, config } = JSON.parse(figure.querySelector("script").textContent);
   const { template, sliders, updatemenus, ...rest } = layout; // JupyterLab's controls; the page has its own
   plot.textContent = "";
-  plot.style.height = `${layout.height ?? template.layout.height}px`;
+  const height = layout.height ?? template.layout.height;
+  plot.style.height = `${height}px`;
+  wrapTitles(rest, plot.clientWidth, height);
   const touch = matchMedia("(pointer: coarse)").matches; // a finger on a figure scrolls the page
   await Plotly.newPlot(plot, data, { ...rest, template: themed(template), ...(touch && { dragmode: false }) }, config);
   if (frames?.length > 1) {

@@ -5,7 +5,7 @@ const WIDE = "pre, .lens, .math, .pst-scrollable-table-container, .dt-layout-tab
 function makeFocusable() {
   for (const element of document.querySelectorAll(`article :is(${WIDE})`)) {
     const scrolls = element.scrollWidth > element.clientWidth && getComputedStyle(element).overflowX !== "visible";
-    if (scrolls && !element.hasAttribute("tabindex")) element.tabIndex = 0;
+    if (scrolls && element.tabIndex < 0) element.tabIndex = 0; // the theme takes what a fold hid for narrow
   }
 }
 

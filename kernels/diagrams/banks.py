@@ -67,17 +67,20 @@ def _step(label: str, named: str, request: Request, width: int) -> Step:
         count = len(busy.get(bank, ()))
         canvas.text(x, 12, str(bank), "small")
         canvas.text(x, 30, str(count) if count else "–", "bold" if count > 1 else "small")
+    idle, padded = [], []
     for word in range(WARP * width):
-        row, column = divmod(word, width)
+        column = word % width
         x, y = _LEFT + _CELL * (word % BANKS), _ABOVE + _ROW * (word // BANKS)
         if word in lane_of:
             crowded = len(busy[word % BANKS]) > 1
             canvas.rect(x + 1, y + 0.5, _CELL - 2, _ROW - 1, "wasted" if crowded else "used")
             canvas.text(x + _CELL / 2, y + _ROW / 2, str(lane_of[word]), "small")
         elif column >= WARP:
-            canvas.line(x + 4, y + _ROW - 3, x + _CELL - 4, y + 3, "soft")
+            padded.append((x + 4, y + _ROW - 3, x + _CELL - 4, y + 3))
         else:
-            canvas.rect(x + 1, y + 0.5, _CELL - 2, _ROW - 1, "faint")
+            idle.append((x + 1, y + 0.5))
+    canvas.rects(idle, _CELL - 2, _ROW - 1, "faint")
+    canvas.lines(padded)
     below = _ABOVE + _ROW * rows + 18
     canvas.text(_LEFT, below, f"{label}: {times}", "bold", "start")
     canvas.text(

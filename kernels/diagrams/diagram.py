@@ -59,7 +59,7 @@ class Diagram:
         words = f"<p>{escape(step.words)}</p>" if len(self.steps) > 1 else ""
         return (
             f'<div class="step"><div class="drawn" tabindex="0" role="group" aria-label="{escape(self.title)}">'
-            f'<svg role="img" aria-labelledby="{own}-title {own}-words" viewBox="{view}">'
+            f'<svg role="img" text-anchor="middle" aria-labelledby="{own}-title {own}-words" viewBox="{view}">'
             f'<title id="{own}-title">{escape(self.title)}</title><desc id="{own}-words">{escape(step.words)}</desc>'
             f"{''.join(step.canvas.elements)}</svg></div>{words}</div>"
         )

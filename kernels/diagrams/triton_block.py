@@ -77,6 +77,7 @@ def _canvas(layout: str, last: int) -> Canvas:
     canvas.text(_LEFT - 10, 26, "column", "small", "end")
     for j in range(across):
         canvas.text(_LEFT + width * j + 3, 26, str(j * per_thread[1]), "small", "start")
+    ticks = []
     for i in range(down):
         canvas.text(_LEFT - 10, _ABOVE + high * (i + 0.5), f"row {i * per_thread[0]}", "small", "end")
         for j in range(across):
@@ -85,9 +86,10 @@ def _canvas(layout: str, last: int) -> Canvas:
             canvas.rect(x + 1, y + 1, width - 2, high - 3, "used" if thread <= last else "plain")
             canvas.text(x + width / 2, y + high / 2 - 5, str(thread), "bold" if thread <= last else "")
             for k in range(1, per_thread[1]):  # the elements of a thread, as ticks
-                canvas.line(x + width * k / per_thread[1], y + high - 9, x + width * k / per_thread[1], y + high - 2)
+                ticks.append((x + width * k / per_thread[1], y + high - 9, x + width * k / per_thread[1], y + high - 2))
             if not i % threads[0] and i and not j:
                 canvas.line(_LEFT - 60, y - 0.5, _LEFT + _WIDTH, y - 0.5, "strong")
+    canvas.lines(ticks)
     said = f"in a box: the thread; ticks separate its {math.prod(per_thread)} elements; thick lines separate warps"
     canvas.text(_LEFT, _ABOVE + high * down + 16, said, "small", "start")
     return canvas

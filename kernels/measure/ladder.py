@@ -38,7 +38,7 @@ def ladder(results: Results, shape: list[int], **which: object):
     cases = sorted({described(row) for row in rows})
     if len(cases) > 1:
         raise ValueError(f"which: {wanted} fits rows of {len(cases)} cases, say which: {', '.join(cases)}")
-    rate, unit = ("tflops", "TFLOP/s") if any(row.get("tflops") for row in rows) else ("gbps", "GB/s (fewest bytes)")
+    rate, unit = ("tflops", "TFLOP/s") if any(row.get("tflops") for row in rows) else ("gbps", "GB/s: fewest bytes over time")
     rows = sorted((row for row in rows if row.get(rate)), key=lambda row: row[rate])
     names = [f"{row['level']} {row['contestant']}" if row["level"] else row["contestant"] for row in rows]
     bars = go.Bar(
@@ -46,19 +46,18 @@ def ladder(results: Results, shape: list[int], **which: object):
         y=names,
         orientation="h",
         text=[f"{row[rate]:,.0f}" for row in rows],
-        textposition="outside",
-        cliponaxis=False,
+        textposition=["inside" if row[rate] > rows[-1][rate] / 2 else "outside" for row in rows],
+        insidetextfont_color=["#ffffff" if row["level"] in (1, 4) else "#000000" for row in rows],
         marker_color=[figures.LEVEL_COLORS.get(row["level"], OTHERS) for row in rows],
     )
     size = " × ".join(f"{n:,}" for n in shape)
     what = " ".join([size, rows[0]["dtype"], *unusual(rows[0])])
     title = f"{what}, {results.machine['gpu']}"
-    room = [0, 1.2 * rows[-1][rate]]  # for the numbers beyond the bars
     return go.Figure(
         bars,
         {
             "title": {"text": title, "xref": "container", "font_size": 14},
-            "xaxis": {"title": unit, "range": room},
+            "xaxis": {"title": unit},
         },
     )
 

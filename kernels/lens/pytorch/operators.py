@@ -67,7 +67,7 @@ class Operators:
         """
         import plotly.graph_objects as go
 
-        names = [f"{number} {call.name}" for number, call in enumerate(self.calls, 1)] + ["fewest"]
+        names = [f"{number} {call.name}" for number, call in enumerate(self.calls, 1)] + ["fewest possible"]
         read = [call.read / size for call in self.calls] + [fewest / size]
         written = [call.written / size for call in self.calls] + [0]
         bars = [
@@ -76,12 +76,12 @@ class Operators:
             ),
             go.Bar(name="written", x=written, y=names, orientation="h", marker_color="#ed6f00"),
         ]
-        title = {"text": "bytes read (left) and written (right)", "font_size": 14}
+        title = {"text": "bytes read (blue) and written (orange)", "font_size": 14}
         layout = {
             "title": title,
             "barmode": "stack",
             "yaxis_autorange": "reversed",
-            "xaxis_title": "sizes of x",
+            "xaxis_title": "bytes, in sizes of x",
             "showlegend": False,
         }
         return go.Figure(bars, layout)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from kernels.figures import Picture
+from kernels.figures import GREY, Picture
 from kernels.measure.recorded import profile
 
+NEAR = 75  # percent
 LIMITS = ("bytes", "instructions", "latency")
 
 
-def limit(kernel: dict, near: float = 75) -> str:
+def limit(kernel: dict, near: float = NEAR) -> str:
     """The limit that a kernel is near, by how busy memory and the schedulers were, in percent."""
     if kernel["dram_percent"] >= near:
         return "bytes"
@@ -38,11 +39,14 @@ def figure(gpu: str) -> Picture:
             x=[kernel["dram_percent"] for _, kernel in found],
             y=[kernel["issue_percent"] for _, kernel in found],
             hovertext=[called for called, _ in found],
-            name=name,
+            name=f"limit of {name}",
             mode="markers",
             marker={"symbol": symbol, "size": 9},
         )
-    figure.update_xaxes(title="memory busy, %", range=[-3, 103], dtick=20)
-    figure.update_yaxes(title="schedulers issuing, %", range=[-3, 103], dtick=20)
+    figure.update_xaxes(title="memory busy, % of its peak rate", range=[-3, 103], dtick=25)
+    figure.update_yaxes(title="schedulers busy, % of slots", range=[-3, 103], dtick=25)
+    border = {"type": "line", "line": {"dash": "dot", "color": GREY}, "layer": "below"}
+    figure.add_shape(border, x0=NEAR, x1=NEAR, y0=-3, y1=103)
+    figure.add_shape(border, x0=-3, x1=NEAR, y0=NEAR, y1=NEAR)
     counts = ", ".join(f"{len(found)} at the limit of {name}" for name, found in kernels.items())
     return Picture(figure, f"Kernels by how busy memory and the schedulers were: {counts}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernels.figures import LEVEL_COLORS, Picture
 
-SECTIONS = ("GPU Speed Of Light, % of the peak", "Occupancy, % of 64 warps", "Warp State, cycles for each instruction")
+SECTIONS = ("GPU Speed Of Light, % of the peak", "Occupancy, % of 64 warps", "Warp State: stalls, cycles an instruction")
 
 
 def report(kernels: dict[str, dict]) -> Picture:
@@ -17,8 +17,11 @@ def report(kernels: dict[str, dict]) -> Picture:
     figure = make_subplots(rows=3, row_heights=[2, 2, 4], vertical_spacing=0.16, subplot_titles=SECTIONS)
     for row, bar in enumerate(frames[0].data, start=1):
         figure.add_trace(bar, row=row, col=1)
-    figure.update_annotations(x=0, xanchor="left", font_size=14)
-    figure.update_layout(showlegend=False, height=460)
+    # The same place for names in all frames, so that a bar grows from where it stood.
+    room = 7.5 * max(len(name) for one in kernels.values() for values in _sections(one) for name in values)
+    figure.update_annotations(x=0, xanchor="left", xshift=-room, font_size=14)
+    figure.update_yaxes(automargin=False)
+    figure.update_layout(showlegend=False, height=460, margin_l=room + 8)
     figure.update_layout(frames[0].layout)
     figure.frames = frames if len(frames) > 1 else ()
     return Picture(figure, "; ".join(f"{name}: {_said(one)}" for name, one in kernels.items()))
@@ -28,7 +31,7 @@ def _sections(kernel: dict) -> list[dict[str, float]]:
     light = {"DRAM Throughput": kernel["dram_percent"], "Issue Slots Busy": kernel["issue_percent"]}
     # Of a launch in clusters there is no theoretical occupancy.
     warps = {"Theoretical": kernel.get("resident_percent", 0), "Achieved": kernel["active_percent"]}
-    stalls = {"Stall " + reason.replace("_", " ").title(): cycles for reason, cycles in kernel["stalls"].items()}
+    stalls = {reason.replace("_", " ").title(): cycles for reason, cycles in kernel["stalls"].items()}
     return [light, warps, stalls]
 
 
