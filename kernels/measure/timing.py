@@ -17,6 +17,7 @@ import torch
 COLD_BYTES = 256 * 2**20  # several times the L2 cache of any GPU so far
 CYCLES_PER_SECOND = 2e9  # of a GPU at its highest clock, about; at a lower one a spin only lasts longer
 CALLS = 5  # of a contestant in a round
+LONG = 0.05  # seconds of a call that makes more launches than a GPU's queue holds: its time is the host's, spin or not
 SPINS = 4  # times that a spin is doubled before a contestant is taken for one that waits for the GPU itself
 
 
@@ -93,9 +94,10 @@ def _gpu_times(contestant: Callable[[dict], object], data: dict, calls: int) -> 
     contestant(data)  # the first call of all may compile, for seconds
     began = time.perf_counter()
     contestant(data)
-    spin = 2 * calls * (time.perf_counter() - began)
+    took = time.perf_counter() - began
+    spin, tries = (2 * calls * took, SPINS) if took < LONG else (0.0, 1)
     torch.cuda.synchronize()
-    for _ in range(SPINS):
+    for _ in range(tries):
         starts = [torch.cuda.Event(enable_timing=True) for _ in range(calls)]
         ends = [torch.cuda.Event(enable_timing=True) for _ in range(calls)]
         output = None
