@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from kernels.figures import LEVEL_COLORS, Picture
 
-SECTIONS = ("GPU Speed Of Light, % of the peak", "Occupancy, % of 64 warps", "Warp State: stalls, cycles an instruction")
+SECTIONS = (
+    "GPU Speed Of Light, % of the peak",
+    "Occupancy, % of 64 warps",
+    "Warp State: stalls, cycles an instruction",
+)
 
 
 def report(kernels: dict[str, dict]) -> Picture:
