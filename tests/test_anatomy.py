@@ -15,6 +15,7 @@ CHAPTERS = {page: chapter for page, chapter in chapters().items() if page.starts
 
 def each(test):
     """A test of one point, for every chapter."""
+
     @pytest.mark.parametrize("page", CHAPTERS)
     def of_one(page):
         test(CHAPTERS[page])
