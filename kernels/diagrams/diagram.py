@@ -51,7 +51,8 @@ class Diagram:
             f"<span>{escape(step.label)}</span></label>"
             for number, step in enumerate(self.steps)
         )
-        return f"<fieldset data-lm-suppress-shortcuts="true"><legend>{escape(self.title)}: steps</legend>{buttons}</fieldset>"
+        legend = f"<legend>{escape(self.title)}: steps</legend>"
+        return f'<fieldset data-lm-suppress-shortcuts="true">{legend}{buttons}</fieldset>'
 
     def _shown(self, number: int) -> str:
         step, own = self.steps[number], f"{self.identifier}-{number + 1}"
