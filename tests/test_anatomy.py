@@ -11,26 +11,12 @@ from book.anatomy import ASKS, chapters, has_figure, source, tags
 pytestmark = pytest.mark.always
 
 CHAPTERS = {page: chapter for page, chapter in chapters().items() if page.startswith("book/")}
-# By the name of the test, chapters that do not have the point yet. It may only shrink: one that has it fails here.
-NOT_YET: dict[str, set[str]] = {
-    "test_every_question_is_a_control_of_choices": {"broken"},
-    "test_the_right_letter_is_never_the_same_three_times_in_a_row": {"broken"},
-    "test_it_has_at_most_14_visible_code_cells": {"broken"},
-    "test_only_the_answer_of_a_prediction_is_hidden": {"broken"},
-    "test_figures_are_numbered_and_captioned_in_order": {"broken"},
-    "test_the_reader_edits_every_600_words": {"broken"},
-    "test_what_it_teaches_is_bold_where_it_is_defined": {"broken"},
-    "test_its_minutes_are_computed": {"broken"},
-}
 
 
 def each(test):
     """A test of one point, for every chapter."""
-    late = NOT_YET.get(test.__name__, set())
-    strict = pytest.mark.xfail(strict=True, raises=AssertionError, reason="not converted yet")
-    pages = [pytest.param(page, marks=[strict] if page.split("/")[-1] in late else []) for page in CHAPTERS]
 
-    @pytest.mark.parametrize("page", pages)
+    @pytest.mark.parametrize("page", CHAPTERS)
     def of_one(page):
         test(CHAPTERS[page])
 
@@ -163,7 +149,6 @@ def stored_times():
     return found
 
 
-@pytest.mark.xfail(strict=True, reason="level 1 in the tables of the tour and of the chapter on measuring")
 def test_stored_tables_do_not_contradict_each_other():
     times = stored_times()
     assert times

@@ -48,6 +48,14 @@ def add_header(app, docname, source):
     source[0] = json.dumps(notebook)
 
 
+def with_new_headers(app, env, added, changed, removed):
+    """A header says what other chapters teach, so that it may change while its own file does not."""
+    found = chapters()
+    now = {page: header(page, found) for page in found}
+    before, env.chapter_headers = getattr(env, "chapter_headers", {}), now
+    return [page for page in now if page in before and now[page] != before[page]]
+
+
 def folded(sidebar, starred):
     """Each part as a fold, the one of the current page open, and a star beside the pages of the spine."""
     soup = BeautifulSoup(str(sidebar), "html.parser")
@@ -88,6 +96,7 @@ def fold_sidebar(app, pagename, templatename, context, doctree):
 
 def setup(app):
     app.connect("source-read", add_header, priority=400)  # before what rewrites its cells
+    app.connect("env-get-outdated", with_new_headers)
     app.connect("html-page-context", fold_sidebar, priority=900)  # after the theme's own
     app.add_css_file("chapters.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

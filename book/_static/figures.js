@@ -27,10 +27,11 @@ function wrapped(text, characters) {
   return lines.join("<br>");
 }
 
-function wrapTitles(layout, width, height) {
+function wrapTitles(layout, data, width, height) {
+  const beside = data.some((trace) => trace.orientation === "h") ? 190 : 90; // names of bars
   for (const [name, part] of Object.entries(layout)) {
     if (!part?.title?.text) continue;
-    const room = name.startsWith("yaxis") ? height - 90 : width - 90;
+    const room = name.startsWith("yaxis") ? height - 90 : width - beside;
     part.title.text = wrapped(part.title.text, room / 7.5);
   }
 }
@@ -72,7 +73,7 @@ async function draw(figure) {
   plot.textContent = "";
   const height = layout.height ?? template.layout.height;
   plot.style.height = `${height}px`;
-  wrapTitles(rest, plot.clientWidth, height);
+  wrapTitles(rest, data, plot.clientWidth, height);
   const touch = matchMedia("(pointer: coarse)").matches; // a finger on a figure scrolls the page
   await Plotly.newPlot(plot, data, { ...rest, template: themed(template), ...(touch && { dragmode: false }) }, config);
   if (frames?.length > 1) {

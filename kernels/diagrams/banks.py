@@ -67,7 +67,11 @@ def _step(label: str, named: str, request: Request, width: int) -> Step:
         count = len(busy.get(bank, ()))
         canvas.text(x, 12, str(bank), "small")
         canvas.text(x, 30, str(count) if count else "–", "bold" if count > 1 else "small")
-    idle, padded = [], []
+    right, under = _LEFT + _CELL * BANKS, _ABOVE + _ROW * rows
+    grid = [(_LEFT + _CELL * bank, _ABOVE, _LEFT + _CELL * bank, under) for bank in range(BANKS + 1)]
+    grid += [(_LEFT, _ABOVE + _ROW * row, right, _ABOVE + _ROW * row) for row in range(rows + 1)]
+    canvas.lines(grid, "faint")
+    padded = []
     for word in range(WARP * width):
         column = word % width
         x, y = _LEFT + _CELL * (word % BANKS), _ABOVE + _ROW * (word // BANKS)
@@ -77,9 +81,6 @@ def _step(label: str, named: str, request: Request, width: int) -> Step:
             canvas.text(x + _CELL / 2, y + _ROW / 2, str(lane_of[word]), "small")
         elif column >= WARP:
             padded.append((x + 4, y + _ROW - 3, x + _CELL - 4, y + 3))
-        else:
-            idle.append((x + 1, y + 0.5))
-    canvas.rects(idle, _CELL - 2, _ROW - 1, "faint")
     canvas.lines(padded)
     below = _ABOVE + _ROW * rows + 18
     canvas.text(_LEFT, below, f"{label}: {times}", "bold", "start")

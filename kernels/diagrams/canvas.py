@@ -21,13 +21,8 @@ class Canvas:
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "soft") -> None:
         self._add("line", x1=x1, y1=y1, x2=x2, y2=y2, kind=kind)
 
-    def rects(self, corners: Iterable[tuple[float, float]], width: float, height: float, kind: str) -> None:
-        """Many of one size as one element, which takes a quarter of the room; no labels stand in them."""
-        sides = f"h{_short(width)}v{_short(height)}h{_short(-width)}z"
-        self._add("path", d="".join(f"M{_short(x)} {_short(y)}{sides}" for x, y in corners), kind=kind)
-
     def lines(self, ends: Iterable[tuple[float, float, float, float]], kind: str = "soft") -> None:
-        """Many as one element."""
+        """Many as one element, which takes a quarter of the room."""
         places = (tuple(map(_short, one)) for one in ends)
         self._add("path", d="".join(f"M{x1} {y1}L{x2} {y2}" for x1, y1, x2, y2 in places), kind=kind)
 

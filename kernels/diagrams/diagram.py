@@ -27,7 +27,7 @@ class Diagram:
     itself; `repr` is its text alternative, and so what the tests of a notebook compare.
 
     No script is needed: the steps are radio buttons, which the arrow keys move, and CSS shows the one that is chosen. Where
-    CSS does not, all steps stand below each other.
+    CSS does not, all steps stand below each other. JupyterLab leaves those keys to them, by the attribute of the fieldset.
     """
 
     title: str
@@ -51,7 +51,8 @@ class Diagram:
             f"<span>{escape(step.label)}</span></label>"
             for number, step in enumerate(self.steps)
         )
-        return f"<fieldset><legend>{escape(self.title)}: steps</legend>{buttons}</fieldset>"
+        legend = f"<legend>{escape(self.title)}: steps</legend>"
+        return f'<fieldset data-lm-suppress-shortcuts="true">{legend}{buttons}</fieldset>'
 
     def _shown(self, number: int) -> str:
         step, own = self.steps[number], f"{self.identifier}-{number + 1}"

@@ -49,6 +49,8 @@ def ladder(results: Results, shape: list[int], **which: object):
         orientation="h",
         text=[f"{row[rate]:,.0f}" for row in rows],
         textposition=["inside" if row[rate] > rows[-1][rate] / 2 else "outside" for row in rows],
+        constraintext="none",  # as large as the bars allow would be too small to read
+        textfont_size=11,
         insidetextfont_color=["#ffffff" if row["level"] in (1, 4) else "#000000" for row in rows],
         marker_color=[figures.LEVEL_COLORS.get(row["level"], OTHERS) for row in rows],
     )

@@ -98,8 +98,6 @@ def test_a_choice_opens_its_explanation_and_the_answer(visit, book, page):
 
 @pytest.mark.parametrize("page", CHAPTERS)
 def test_frame_controls_move_the_figure(visit, book, page):
-    if page == "book/levels/profile":
-        pytest.xfail("a figure of this page is not drawn as before when its reader steps back")
     visited = visit(f"{book}/{page}.html")
     visited.open_folds()
     for figure in visited.page.locator("figure.plotly-figure", has=visited.page.locator(".frames")).all():
