@@ -78,3 +78,32 @@ def test_a_verdict_needs_its_evidence():
         dataclasses.replace(GOOD, verdict="true")
     with pytest.raises(ValueError, match="^evidence: got 'seen'"):
         dataclasses.replace(GOOD, evidence="seen")
+
+
+# Every headline number that has to have a record, by the name of its claim.
+HEADLINES = {
+    "native-over-naive",
+    "torchscript-over-native",
+    "compile-2-4x",
+    "attention-3.7x",
+    "block-3.2x",
+    "layer-norm-3x",
+    "linear-2.5x",
+    "flash-linear-memory",
+    "checkpointing-60-percent",
+    "bucketing-3x",
+    "fusion-launch-overhead",
+    "serving-2x",
+    "triton-near-cuda",
+    "cpu-1.15x",
+    "demo-2.2x",
+    "demo-3.7x",
+    "987-tests",
+    "l4-a10g-a100",
+    "mi300x",
+    "tpu",
+}
+
+
+def test_every_headline_has_a_record():
+    assert {claim.name for claim in claims()} >= HEADLINES
