@@ -17,8 +17,10 @@ from kernels.ops.softmax import softmax
 PROJECT, FRAMEWORK, FUSION = "five-level project", "optimization framework", "direct CUDA fusion collection"
 
 
-def _raced(functions: dict[str, Callable[..., Any]], *args: torch.Tensor) -> Race:
-    calls = {name: torch.no_grad()(lambda fn=fn: fn(*args)) for name, fn in functions.items()}
+def _raced(functions: Mapping[str, Callable[..., Any]], *args: torch.Tensor) -> Race:
+    calls: dict[str, Callable[[], torch.Tensor]] = {
+        name: torch.no_grad()(lambda fn=fn: fn(*args)) for name, fn in functions.items()
+    }
     return race(calls, args[0].device.type)
 
 
