@@ -99,7 +99,9 @@ def check_model(
 ) -> tuple[float, str | None]:
     """Compare what `build` makes with the twin: the entries of its state dict; then, with the twin's weights, its outputs, the
     gradients of its parameters and inputs, and its state after the call, so that buffers are updated as often."""
-    module, twin = build(seed).to(device), record.twin(seed).to(device)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)  # for a `build` that leaves the weights to torch's own initialisation
+        module, twin = build(seed).to(device), record.twin(seed).to(device)
     batch = tuple(one.to(device) for one in record.batch(seed))
     entries, expected = ({name: value.shape for name, value in one.state_dict().items()} for one in (module, twin))
     if entries != expected:

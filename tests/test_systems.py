@@ -11,6 +11,11 @@ from kernels.systems import claims, demo, system, systems
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 
 
+@pytest.fixture(autouse=True)
+def repeatable():
+    torch.manual_seed(0)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", systems())
 def test_a_system_equals_its_twin(name, device):
