@@ -14,7 +14,7 @@ __device__ float exp_for(float x)
 }
 
 // Of some columns: the largest value, and the sum of exp(x - largest).
-struct Part {
+struct alignas(8) Part {  // aligned, so that it is read and written as one
     float largest = LOWEST, sum = 0.0f;
 };
 
