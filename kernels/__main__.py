@@ -151,7 +151,7 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="smaller sizes, a minute for all")] = False,
     only_list: Annotated[bool, typer.Option("--list", help="list the systems and what they do")] = False,
 ) -> None:
-    """Show systems of the course at work: what was shown, proved and measured; exit 1 if one fails."""
+    """Check systems of the course and show them at work: what was shown, proved and measured; exit 1 if one fails."""
     if unknown := [name for name in names or () if name not in systems()]:
         raise typer.BadParameter(f"there is no system {unknown[0]!r}; there are {', '.join(systems())}")
     where, failed = _device(device), False
