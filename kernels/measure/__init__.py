@@ -1,9 +1,23 @@
 """How fast is it, measured so that it means something: times, ceilings, stored results, verdicts."""
 
+from kernels.measure.benchmark import Benchmark, benchmark
 from kernels.measure.ceilings import ceilings
 from kernels.measure.compare import Comparison, Row, compare
 from kernels.measure.race import Race, race
 from kernels.measure.results import Results, stored
 from kernels.measure.verdict import Contradicted, verdict
 
-__all__ = ["Comparison", "Contradicted", "Race", "Results", "Row", "ceilings", "compare", "race", "stored", "verdict"]
+__all__ = [
+    "Benchmark",
+    "benchmark",
+    "Comparison",
+    "Contradicted",
+    "Race",
+    "Results",
+    "Row",
+    "ceilings",
+    "compare",
+    "race",
+    "stored",
+    "verdict",
+]

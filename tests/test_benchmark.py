@@ -1,0 +1,59 @@
+"""Functions and models measured: what is refused, by its name; results as tables and pictures."""
+
+import pytest
+import torch
+from torch import nn
+
+from kernels import measure
+from kernels.figures import PLOTLY_MIME
+
+
+def test_a_benchmark_says_how_it_was_taken():
+    found = measure.benchmark(torch.sin, torch.randn(8), warmup=1, repeat=4)
+    assert found.p20_ms <= found.median_ms <= found.p80_ms
+    assert (found.device, found.repeat) == ("cpu", 4) and "on a CPU (20–80 %" in repr(found)
+
+
+def test_calls_are_as_many_as_said():
+    calls = []
+    measure.benchmark(lambda x: calls.append(x), torch.ones(1), warmup=0, repeat=3)
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "call"),
+    [
+        (TypeError, "^fn: got int, expected a function", lambda x: measure.benchmark(3, x)),
+        (
+            ValueError,
+            "^warmup: got -1, expected an integer of at least 0",
+            lambda x: measure.benchmark(abs, x, warmup=-1),
+        ),
+        (
+            ValueError,
+            "^repeat: got 1, expected an integer of at least 2",
+            lambda x: measure.benchmark(abs, x, repeat=1),
+        ),
+        (ValueError, "^args: tensors .* on cpu and meta", lambda x: measure.benchmark(abs, x, [x.to("meta")])),
+        (
+            ValueError,
+            "^args: tensors .* on cpu and meta",
+            lambda x: measure.benchmark(nn.ReLU(), x, {"a": x.to("meta")}),
+        ),
+        (ValueError, "^functions: got 1, expected at least two", lambda x: measure.compare({"one": abs}, x)),
+        (TypeError, "^functions: one is Tensor, expected", lambda x: measure.compare({"one": x, "two": abs}, x)),
+        (ValueError, "^functions: two writes to its", lambda x: measure.compare({"one": abs, "two": torch.abs_}, x)),
+        (ArithmeticError, "^two and one give different", lambda x: measure.compare({"one": abs, "two": torch.sin}, x)),
+        (ArithmeticError, "^c and a give", lambda x: measure.compare({"a": abs, "b": torch.abs, "c": torch.neg}, x)),
+    ],
+)
+def test_what_cannot_be_timed_is_named(error, said, call):
+    with pytest.raises(error, match=said):
+        call(torch.randn(8))
+
+
+def test_functions_are_compared_as_a_table_and_a_picture():
+    run = measure.compare({"two outputs": lambda x: (x, x.sin()), "again": lambda x: (x, torch.sin(x))}, torch.randn(8))
+    assert list(run.times) == ["two outputs", "again"]
+    assert "two outputs" in run._repr_mimebundle_()["text/plain"]
+    assert PLOTLY_MIME in run.plot()._repr_mimebundle_()
