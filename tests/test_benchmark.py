@@ -57,3 +57,26 @@ def test_functions_are_compared_as_a_table_and_a_picture():
     assert list(run.times) == ["two outputs", "again"]
     assert "two outputs" in run._repr_mimebundle_()["text/plain"]
     assert PLOTLY_MIME in run.plot()._repr_mimebundle_()
+
+
+def test_a_profile_is_a_table_and_a_picture():
+    found = measure.profile_model(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.randn(2, 8))
+    assert "0 (Linear)" in found._repr_mimebundle_()["text/plain"]
+    assert "0 (Linear)" in repr(found.plot())
+    with pytest.raises(KeyError, match="name: got '2', expected one of '', '0', '1'"):
+        found["2"]
+
+
+def test_what_cannot_be_profiled_is_named():
+    for made in (torch.jit.script(nn.ReLU()), torch.compile(nn.ReLU())):
+        with pytest.raises(TypeError, match="^model: got a .*, expected the module before it was compiled"):
+            measure.profile_model(made, torch.randn(2))
+    with pytest.raises(TypeError, match="^model: got builtin_function_or_method, expected a torch.nn.Module"):
+        measure.profile_model(abs, torch.randn(2))
+
+
+def test_a_model_that_fails_keeps_no_hooks():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(9, 9))
+    with pytest.raises(RuntimeError):
+        measure.profile_model(model, torch.randn(2, 8))
+    assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())

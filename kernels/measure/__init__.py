@@ -3,20 +3,23 @@
 from kernels.measure.benchmark import Benchmark, benchmark
 from kernels.measure.ceilings import ceilings
 from kernels.measure.compare import Comparison, Row, compare
+from kernels.measure.profiling import Profile, profile_model
 from kernels.measure.race import Race, race
 from kernels.measure.results import Results, stored
 from kernels.measure.verdict import Contradicted, verdict
 
 __all__ = [
     "Benchmark",
-    "benchmark",
     "Comparison",
     "Contradicted",
+    "Profile",
     "Race",
     "Results",
     "Row",
+    "benchmark",
     "ceilings",
     "compare",
+    "profile_model",
     "race",
     "stored",
     "verdict",
