@@ -80,3 +80,33 @@ def test_a_model_that_fails_keeps_no_hooks():
     with pytest.raises(RuntimeError):
         measure.profile_model(model, torch.randn(2, 8))
     assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
+
+
+def test_levels_are_a_table_with_reasons():
+    found = measure.levels(nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8)), torch.randn(4, 8))
+    said = " ".join(found._repr_mimebundle_()["text/plain"].split())
+    assert "scripted" in said and "triton: right, and not timed" in said
+    assert found.ratio("eager", "traced").median > 0 and "traced" in repr(found.plot())
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "call"),
+    [
+        (TypeError, "^module: got function, expected a torch", lambda x: measure.levels(lambda x: x, x)),
+        (
+            TypeError,
+            "^module: got a .*, expected the module before",
+            lambda x: measure.levels(torch.compile(nn.ReLU()), x),
+        ),
+        (ValueError, "^module: two calls give different .*module.eval", lambda x: measure.levels(nn.Dropout(), x)),
+        (ValueError, "^args: tensors .* on cpu and meta", lambda x: measure.levels(nn.Linear(8, 8).to("meta"), x)),
+    ],
+)
+def test_what_has_no_levels_is_named(error, said, call):
+    with pytest.raises(error, match=said):
+        call(torch.randn(4, 8))
+
+
+def test_a_module_of_which_the_course_has_nothing_says_so():
+    found = measure.levels(nn.Linear(8, 8), torch.randn(4, 8))
+    assert found.left["triton"] == "none of its modules is one that the course has: the course has no Linear"

@@ -3,6 +3,7 @@
 from kernels.measure.benchmark import Benchmark, benchmark
 from kernels.measure.ceilings import ceilings
 from kernels.measure.compare import Comparison, Row, compare
+from kernels.measure.levels import Levels, levels
 from kernels.measure.profiling import Profile, profile_model
 from kernels.measure.race import Race, race
 from kernels.measure.results import Results, stored
@@ -12,6 +13,7 @@ __all__ = [
     "Benchmark",
     "Comparison",
     "Contradicted",
+    "Levels",
     "Profile",
     "Race",
     "Results",
@@ -19,6 +21,7 @@ __all__ = [
     "benchmark",
     "ceilings",
     "compare",
+    "levels",
     "profile_model",
     "race",
     "stored",

@@ -79,7 +79,7 @@ class Profile:
         shown = [module for module in self.modules if module in longest]
         texts = [f"{module.launches} launches" for module in shown]
         bars = go.Bar(x=[one.ms for one in shown], y=[_said(one) for one in shown], text=texts, orientation="h")
-        layout = {"xaxis": {"title": "ms", "rangemode": "tozero"}, "yaxis": {"autorange": "reversed"}}
+        layout: dict[str, Any] = {"xaxis": {"title": "ms", "rangemode": "tozero"}, "yaxis": {"autorange": "reversed"}}
         layout["height"] = 120 + 24 * len(shown)
         most = ", ".join(f"{_said(one)} {one.ms:.3g} ms" for one in longest[:3])
         return Picture(go.Figure(bars, layout), f"Time by module, without the modules in it; the longest: {most}.")
