@@ -19,6 +19,7 @@ from kernels.measure.benchmark import device_of
 from kernels.measure.race import Race
 from kernels.measure.timing import spread, time_together
 from kernels.modules.swap import swap
+from kernels.validation import in_float64
 
 NOT_TIMED = "right, and not timed: on a CPU kernels of levels 4 and 5 run to be looked at, not to be fast"
 
@@ -109,14 +110,6 @@ def levels(module: nn.Module, *args: Any, compile: bool = False) -> Levels:
     calls = {name: _ignoring_data(made, args) for name, made in ready.items()}
     times, _, _ = time_together(calls, lambda seed: {}, device)
     return Levels(device, {name: spread(taken) for name, taken in times.items()}, "", errors, left)
-
-
-def in_float64(module: nn.Module) -> nn.Module:
-    """A copy in float64, where the course's modules compute by PyTorch's operators: their kernels take smaller dtypes."""
-    exact = copy.deepcopy(module).double()
-    for one in _with_level(exact):
-        one.level = "native"
-    return exact
 
 
 def _swapped(module: nn.Module, level: str) -> nn.Module:
