@@ -35,7 +35,7 @@ LAYERS = (
     ("cuda", "triton", "levels", "records", "registration"),
     ("wrong",),
     ("ops",),
-    ("case_selection", "check", "memory", "modules", "shapes", "doctor", "validation"),
+    ("case_selection", "check", "memory", "modules", "serving", "shapes", "doctor", "validation"),
     ("lens", "models"),
     ("measure",),
     ("claims_of_others",),
