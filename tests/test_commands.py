@@ -309,3 +309,9 @@ def test_a_demo_of_a_system_that_is_wrong_fails(run, monkeypatch):
 def test_a_bad_argument_of_a_demo_is_named(run, options, said):
     done = run("demo", *options)
     assert done.exit_code == 2 and said in re.sub(r"[\s│]+", " ", done.output)
+
+
+def test_serve_names_what_it_cannot_serve(run, tmp_path):
+    for options, said in (((), "expected a file that kernels.serving.export wrote"), (("--port", "-1"), "--port")):
+        done = run("serve", str(tmp_path / "model.pt2"), *options)
+        assert done.exit_code == 2 and said in re.sub(r"[\s│]+", " ", done.output)

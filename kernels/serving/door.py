@@ -54,9 +54,12 @@ def read(body: bytes, inputs: tuple[Input, ...]) -> tuple[torch.Tensor, ...]:
     for name in sorted(names - given.keys()):
         raise Refused(f"{name}: got none, expected it with {', '.join(sorted(names))}")
     found = tuple(_tensor(given[one.name], one) for one in inputs)
-    if len({len(one) for one in found}) > 1:
-        sizes = ", ".join(f"{one.name} {len(got)}" for one, got in zip(inputs, found, strict=True))
-        raise Refused(f"{inputs[-1].name}: got batches of different sizes: {sizes}")
+    shared: dict[int, tuple[str, int]] = {}
+    for one, got in zip(inputs, found, strict=True):
+        for dim, (low, high) in enumerate(one.shape):
+            if low < high and (first := shared.setdefault(dim, (one.name, got.shape[dim])))[1] != got.shape[dim]:
+                sizes = f"{got.shape[dim]} in dimension {dim}, expected {first[1]}, as {first[0]} has"
+                raise Refused(f"{one.name}: got {sizes}")
     return found
 
 
