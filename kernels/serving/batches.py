@@ -19,11 +19,10 @@ class Batches:
     Args:
         exported: the model.
         wait_ms: how long a request waits for others.
-        device: where the model runs.
     """
 
-    def __init__(self, exported: Exported, wait_ms: float = 2.0, device: str = "cpu") -> None:
-        self.exported, self.wait, self.device, self.runs = exported, wait_ms / 1e3, device, 0
+    def __init__(self, exported: Exported, wait_ms: float = 2.0) -> None:
+        self.exported, self.wait = exported, wait_ms / 1e3
         self.waiting: queue.Queue[tuple[tuple[torch.Tensor, ...], Future]] = queue.Queue(WAITING)
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -50,9 +49,8 @@ class Batches:
             sizes = [len(tensors[0]) for tensors, _ in together]
             try:
                 with torch.no_grad():
-                    rows = [torch.cat(parts).to(self.device) for parts in zip(*(t for t, _ in together), strict=True)]
-                    outputs = self.exported.model(*rows).cpu().split(sizes)
-                self.runs += 1
+                    rows = [torch.cat(parts) for parts in zip(*(t for t, _ in together), strict=True)]
+                    outputs = self.exported.model(*rows).split(sizes)
                 for (_, answer), output in zip(together, outputs, strict=True):
                     answer.set_result(output)
             except Exception as error:  # whatever the model raises is of these requests alone
