@@ -67,7 +67,7 @@ def levels(module: nn.Module, *args: Any, compile: bool = False) -> Levels:
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module: got {type(module).__name__}, expected a torch.nn.Module")
-    if isinstance(module, (torch.jit.ScriptModule, torch._dynamo.eval_frame.OptimizedModule)):
+    if isinstance(module, torch.jit.ScriptModule) or hasattr(module, "_orig_mod"):  # torch.compile’s
         raise TypeError(f"module: got a {type(module).__name__}, expected the module before it was compiled")
     device = device_of(module, *args)
     cases = [args, torch.utils._pytree.tree_map(_reversed, args)]

@@ -119,7 +119,7 @@ def profile_model(model: nn.Module, *args: Any) -> Profile:
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: got {type(model).__name__}, expected a torch.nn.Module")
-    if isinstance(model, (torch.jit.ScriptModule, torch._dynamo.eval_frame.OptimizedModule)):
+    if isinstance(model, torch.jit.ScriptModule) or hasattr(model, "_orig_mod"):  # torch.compile’s
         raise TypeError(f"model: got a {type(model).__name__}, expected the module before it was compiled")
     device = device_of(model, *args)
     names = {module: name for name, module in model.named_modules()}
