@@ -30,6 +30,7 @@ from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.softmax import softmax
 from kernels.systems import demo
+from kernels.validation import validate
 
 __all__ = [
     "LEVELS",
@@ -42,6 +43,7 @@ __all__ = [
     "operation",
     "operations",
     "softmax",
+    "validate",
 ]
 
 # What PyTorch says when it first compiles where there is a CUDA toolkit and no GPU, in the middle of a page.

@@ -1,4 +1,4 @@
-"""python -m kernels: doctor, list, show, check, bench, demo, lens, grade."""
+"""python -m kernels: doctor, list, show, check, bench, demo, serve, lens, grade."""
 
 import json
 from collections import Counter
@@ -151,7 +151,7 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="smaller sizes, a minute for all")] = False,
     only_list: Annotated[bool, typer.Option("--list", help="list the systems and what they do")] = False,
 ) -> None:
-    """Show systems of the course at work: what was shown, proved and measured; exit 1 if one fails."""
+    """Check systems of the course and show them at work: what was shown, proved and measured; exit 1 if one fails."""
     if unknown := [name for name in names or () if name not in systems()]:
         raise typer.BadParameter(f"there is no system {unknown[0]!r}; there are {', '.join(systems())}")
     where, failed = _device(device), False
@@ -166,6 +166,25 @@ def demo(
             out.print(f"[red]failed[/]    {escape(f'{type(error).__name__}: {error}')}", highlight=False)
             failed = True
     raise typer.Exit(int(failed))
+
+
+@app.command()
+def serve(
+    model: Annotated[Path, typer.Argument(help="a .pt2 file that kernels.serving.export wrote; load only your own")],
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="of 127.0.0.1; 0 for any that is free")] = 8000,
+) -> None:
+    """Serve a model on 127.0.0.1 behind a door that checks each request, until it is interrupted."""
+    from kernels.serving import serve as make_server  # torch.export takes a while to import
+
+    try:
+        server = make_server(model, port)
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
+    out.print(f"{model} is served at http://127.0.0.1:{server.server_port}/, which says what it takes", highlight=False)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.server_close()
 
 
 def _can_store(folder: Path, device: str, compare: bool, quick: bool) -> None:

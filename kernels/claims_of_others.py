@@ -158,7 +158,6 @@ CLAIMS: tuple[Claim, ...] = (
         attention_memory,
     ),
     _not_here("l4-a10g-a100", "1.3–2.0× by GPU type (L4, A10G, A100)", FRAMEWORK, "none of these GPUs is here"),
-    _not_here("cpu-1.15x", "CPU 1.15×", FUSION, "neither what was timed nor against what is said"),
     _not_here("demo-2.2x", "the demo’s 2.2×", FRAMEWORK, "the code of the demo times an update step that is empty"),
     _not_here("demo-3.7x", "the demo’s 3.7×", FRAMEWORK, "its baseline and its sizes are not given"),
     _not_here("987-tests", "987 tests pass", FRAMEWORK, "a count of tests says nothing that could be measured"),

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import kernels.__main__ as main
 import kernels.check
+from kernels import systems
 from kernels.__main__ import app
 from kernels.check import Result
 from kernels.measure import Comparison, Results, Row, results
@@ -287,3 +288,30 @@ def test_demo_lists_shows_and_names_what_is_unknown(run):
     shown = run("demo", "checkpointing", "--quick", "--device", "cpu")
     assert shown.exit_code == 0 and "proved    output and gradients" in shown.output
     assert "there is no system 'warp_drive'" in run("demo", "warp_drive").output
+
+
+def test_a_demo_of_a_system_that_is_wrong_fails(run, monkeypatch):
+    record = replace(systems.system("buckets"), check=lambda make, device: (2.0, "output 3 is off"))
+    monkeypatch.setattr(systems, "system", lambda name: record)
+    for options in ((), ("--quick",)):
+        done = run("demo", "buckets", "--device", "cpu", *options)
+        assert done.exit_code == 1 and "buckets is wrong on cpu: output 3 is off" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--device", "tpu"), "device: got 'tpu', expected 'cpu' or 'cuda'"),
+        (("--quickly",), "No such option"),
+        (("buckets", "warp_drive", "--list"), "there is no system 'warp_drive'"),
+    ],
+)
+def test_a_bad_argument_of_a_demo_is_named(run, options, said):
+    done = run("demo", *options)
+    assert done.exit_code == 2 and said in re.sub(r"[\s│]+", " ", done.output)
+
+
+def test_serve_names_what_it_cannot_serve(run, tmp_path):
+    for options, said in (((), "expected a file that kernels.serving.export wrote"), (("--port", "-1"), "--port")):
+        done = run("serve", str(tmp_path / "model.pt2"), *options)
+        assert done.exit_code == 2 and said in re.sub(r"[\s│]+", " ", done.output)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import singledispatch
 
 import torch
 from rich import box
@@ -138,6 +139,7 @@ class Comparison:
         return self.__rich__()._repr_mimebundle_(include=(), exclude=())
 
 
+@singledispatch
 def compare(
     op: Operation,
     case: Case | None = None,
@@ -148,6 +150,9 @@ def compare(
     **fields: object,
 ) -> Comparison:
     """Time variants and peers of an operation on one case (or a case's fields, such as shape=(64, 768)).
+
+    With a dict of functions and their arguments in place of the operation, `compare({"naive": f, "fused": g}, x)`, it is
+    `kernels.measure.benchmark.compare_functions`, whose result has `.plot()`.
 
     The timed output, or the timed gradients, of every contestant are checked.
 

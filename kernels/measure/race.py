@@ -1,7 +1,8 @@
 """Two or more ways to do the same thing, timed against each other: for chapters, outside any operation's record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from rich import box
@@ -54,7 +55,7 @@ class Race:
         return self.__rich__()._repr_mimebundle_(include=(), exclude=())
 
 
-def race(contestants: dict[str, Callable[[], torch.Tensor]], device: str | None = None, rounds: int = 6) -> Race:
+def race(contestants: Mapping[str, Callable[[], Any]], device: str | None = None, rounds: int = 6) -> Race:
     """Time functions without arguments, in turns; `rounds` rounds of 5 calls each.
 
     Args:
@@ -69,10 +70,15 @@ def race(contestants: dict[str, Callable[[], torch.Tensor]], device: str | None 
     device = here(device).device
     calls = {name: lambda data, fn=fn: fn() for name, fn in contestants.items()}
     times, outputs, _ = time_together(calls, lambda seed: {}, device, rounds)
+    agree(outputs)
+    return Race(device, {name: spread(taken) for name, taken in times.items()})
+
+
+def agree(outputs: dict[str, Any]) -> None:
+    """ArithmeticError where an output, a tensor or several, differs from the first one's; float32's usual tolerance."""
     first, *others = outputs
     for other in others:
         try:
             torch.testing.assert_close(outputs[other], outputs[first], equal_nan=True)
         except AssertionError as error:
             raise ArithmeticError(f"{other} and {first} give different results: {error}") from None
-    return Race(device, {name: spread(taken) for name, taken in times.items()})

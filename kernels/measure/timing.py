@@ -43,6 +43,7 @@ def time_together(
     rounds: int = 6,
     calls: int = CALLS,
     prepare: Callable[[str, dict], dict] = lambda name, data: data,
+    warmup: int | None = None,
 ) -> tuple[dict[str, list[float]], dict[str, object], dict]:
     """Time every contestant `rounds` × `calls` times.
 
@@ -53,16 +54,18 @@ def time_together(
         rounds: each with fresh data; odd rounds run in reverse order.
         calls: timed in a row by one contestant, each from a cold L2 cache.
         prepare: (contestant's name, the round's data) → what it takes, made outside the clock and dropped after its turn.
+        warmup: calls of each before the first round; as many as `calls` unless said.
 
     Returns:
         times in milliseconds by contestant; the last timed outputs by contestant; the inputs that gave them.
     """
+    warmup = calls if warmup is None else warmup
     if device == "cuda":
-        return _take_turns(contestants, inputs, _gpu_times, rounds, calls, prepare)
+        return _take_turns(contestants, inputs, _gpu_times, rounds, calls, prepare, warmup)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _take_turns(contestants, inputs, _cpu_times, rounds, calls, prepare)
+        return _take_turns(contestants, inputs, _cpu_times, rounds, calls, prepare, warmup)
     finally:
         torch.set_num_threads(threads)
 
@@ -74,12 +77,14 @@ def _take_turns(
     rounds: int,
     calls: int,
     prepare: Callable[[str, dict], dict],
+    warmup: int,
 ) -> tuple[dict[str, list[float]], dict[str, object], dict]:
     times: dict[str, list[float]] = {name: [] for name in contestants}
     outputs: dict[str, object] = {}
     data = inputs(0)
-    for name, contestant in contestants.items():  # compilers, caches and clocks warm up outside the measurement
-        timer(contestant, prepare(name, data), calls)
+    if warmup:  # compilers, caches and clocks warm up outside the measurement
+        for name, contestant in contestants.items():
+            timer(contestant, prepare(name, data), warmup)
     for turn in range(rounds):
         data = inputs(turn)
         order = list(contestants) if turn % 2 == 0 else list(reversed(contestants))

@@ -28,7 +28,7 @@ def system(name: str) -> System:
 
 
 def demo(name: str, quick: bool = False, device: str | None = None) -> Shown:
-    """Run a system's demo: what it shows, what it proves and what it measures here, with a picture in a notebook.
+    """Check a system and run its demo: what it shows, what it proves and what it measures here, with a picture in a notebook.
 
     Args:
         name: one of `systems()`.
@@ -37,8 +37,13 @@ def demo(name: str, quick: bool = False, device: str | None = None) -> Shown:
 
     Raises:
         ValueError: there is no such system, or no such device here.
+        AssertionError: the system's check rejects it, so that there is nothing to show.
     """
-    return system(name).demo(here(device).device, quick)
+    record, where = system(name), here(device).device
+    _, failure = record.check(record.make, where)
+    if failure:
+        raise AssertionError(f"{name} is wrong on {where}: {failure}")
+    return record.demo(where, quick)
 
 
 def claims() -> list[Claim]:

@@ -1,0 +1,152 @@
+"""Modules validated: right ones pass, and every wrong one of a collection is rejected."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from kernels.modules import LayerNorm, NaiveBlock, TransformerBlock
+from kernels.system import Shown, System
+from kernels.validation import Validated, in_float64, validate
+
+
+class Cancels(nn.Linear):
+    """Takes the variance as a difference of two large numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = super().forward(x) + 100
+        variance = (y * y).mean(-1, keepdim=True) - y.mean(-1, keepdim=True) ** 2
+        return (y - y.mean(-1, keepdim=True)) * torch.rsqrt(variance + 1e-5)
+
+
+class Halved(nn.Linear):
+    """Computes in half the bits."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x).half().to(x.dtype)
+
+
+class Detached(nn.Linear):
+    """Lets no gradient through its weight's scale."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * self.weight.detach().norm()
+
+
+class _Sine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * -x.cos()
+
+
+class WrongSign(nn.Linear):
+    """With a backward of its own, of the wrong sign."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return _Sine.apply(super().forward(x))
+
+
+class OneNorm(TransformerBlock):
+    """Takes the first norm twice, which another block alone can tell."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.attention_norm(x))
+        return x + self.mlp(self.attention_norm(x))
+
+
+def check(make: Callable[..., Validated], device: str) -> tuple[float, str | None]:
+    """Blocks, convolutions with a batch norm and kernels of ours pass; five wrong modules do not."""
+    torch.manual_seed(0)
+    x, images = torch.randn(2, 6, 16, device=device), torch.randn(2, 3, 8, 8, device=device)
+    convolutions = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 3))
+    kernel = LayerNorm(16, level="triton" if device == "cuda" else "cuda")
+    worst = 0.0
+    right: list[tuple[nn.Module, torch.Tensor, nn.Module | None]] = [
+        (TransformerBlock(16, 2), x, None),
+        (TransformerBlock(16, 2, causal=True), x, NaiveBlock(16, 2, causal=True)),
+        (convolutions, images, None),
+        (kernel, x, None),
+        (nn.Linear(16, 16).bfloat16(), x.bfloat16(), None),
+    ]
+    for module, args, twin in right:
+        try:
+            found = make(module.to(device), args, reference=twin and twin.to(device))
+        except ArithmeticError as error:
+            return math.inf, f"{type(module).__name__} is right, and is rejected: {error}"
+        worst = max([worst, *found.errors.values()])
+    block = OneNorm(16, 2)
+    nn.init.normal_(block.attention_norm.weight)
+    wrong: list[tuple[nn.Module, nn.Module | None]] = [
+        (kind(16, 16), None) for kind in (Cancels, Halved, Detached, WrongSign)
+    ]
+    for module, twin in [*wrong, (block, TransformerBlock(16, 2))]:
+        try:
+            make(module.to(device), x, reference=twin and twin.to(device))
+        except ArithmeticError:
+            continue
+        return math.inf, f"{type(module).__name__} is wrong, and passes"
+    return worst, None
+
+
+def forward_alone(module: nn.Module, *args: torch.Tensor, reference: nn.Module | None = None) -> Validated:
+    with torch.no_grad():
+        exact = in_float64(reference or module)
+        exact.load_state_dict(module.state_dict())
+        got, expected = module(*args), exact(*(one.double() for one in args))
+    if not torch.allclose(got.double(), expected, rtol=1e-2, atol=1e-2):
+        raise ArithmeticError("the output differs")
+    return Validated({"output 0": 0.0})
+
+
+def against_itself(module: nn.Module, *args: torch.Tensor, reference: nn.Module | None = None) -> Validated:
+    """Ignores the other module."""
+    return validate(module, *args)
+
+
+def rejects_rounding(module: nn.Module, *args: torch.Tensor, reference: nn.Module | None = None) -> Validated:
+    """Allows no error at all."""
+    exact = in_float64(module)(*(one.double() for one in args))
+    if not torch.equal(module(*args).double(), exact):
+        raise ArithmeticError("the output differs")
+    return validate(module, *args, reference=reference)
+
+
+def demo(device: str, quick: bool) -> Shown:
+    dim = 32 if quick else 128
+    block, x = TransformerBlock(dim, 4).to(device), torch.randn(2, 8, dim, device=device)
+    found = validate(block, x)
+    try:
+        validate(WrongSign(dim, dim).to(device), x)
+    except ArithmeticError as error:
+        said = str(error)
+    worst = max(found.errors, key=lambda name: found.errors[name])
+    return Shown(
+        f"a block and a layer with a wrong backward, of which validate says: {said}",
+        "right modules pass; cancellation, lost bits, lost and wrong gradients and a wrong formula are rejected",
+        f"{len(found.errors)} outputs and gradients; the largest error is {found.errors[worst]:.2f} of what is allowed, "
+        f"{worst}",
+    )
+
+
+SYSTEM = System(
+    name="validating",
+    summary="a module against its float64 copy, forward and backward, with the course’s error bound",
+    modules=("kernels.validation",),
+    make=validate,
+    proof="modules that are known to be right, and others that are known to be wrong",
+    check=check,
+    wrong={
+        "the output alone, with a loose tolerance": forward_alone,
+        "never against another module": against_itself,
+        "no rounding is allowed": rejects_rounding,
+    },
+    demo=demo,
+    from_torch=("autograd",),
+)
