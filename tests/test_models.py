@@ -1,4 +1,4 @@
-"""Models: what they refuse, and that the language model's recorder runs from end to end."""
+"""Models: what they refuse, what they learn, and that the language model's recorder runs from end to end."""
 
 import json
 
@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from book.recorders import language_model
-from kernels.models import LanguageModel, corpus, judged, pretrained
+from kernels.models import ConvNet, GraphNetwork, LanguageModel, VisionTransformer, corpus, digits, judged, pretrained
+from kernels.systems.graph import accuracy
 
 
 def tiny(**sizes: int) -> LanguageModel:
@@ -93,9 +94,72 @@ def test_the_recorder_trains_judges_and_stores(tmp_path, monkeypatch):
 
 
 def test_a_batch_has_text_and_copies_and_asks_for_no_guess():
-    tokens, targets = next(language_model.batches(64, 4))
-    assert torch.equal(tokens[:1, 1:], targets[:1, :-1])
-    for row, expected in zip(tokens[1:], targets[1:], strict=True):
-        known = int((expected == -100).sum())  # the first period, and the first character of the second
-        assert 8 <= known <= 32 and torch.equal(row[1:][known:], expected[known:-1])
-        assert torch.equal(row[known:], row[: len(row) - known])
+    tokens, targets = language_model.batch(128, 8, 64, torch.Generator().manual_seed(0))
+    assert torch.equal(tokens[:2, 1:], targets[:2, :-1])
+    for row, expected in zip(tokens[2:], targets[2:], strict=True):
+        asked = (expected >= 0).nonzero()[:, 0]
+        assert len(asked) >= 64 and torch.equal(row[asked[:-1] + 1], expected[asked[:-1]])
+        # What is asked for came before, after the same characters.
+        periods = [
+            p
+            for p in range(4, 33)
+            if row[asked[0] - p] == row[asked[0]] and row[asked[0] + 1 - p] == expected[asked[0]]
+        ]
+        assert periods
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "said"),
+    [
+        (ConvNet(3, channels=2), (4, 1, 8, 8), r"x: got shape \(4, 1, 8, 8\), expected \(B, 2, H, W\)"),
+        (ConvNet(3), (4, 1, 8, 3), r"x: got shape \(4, 1, 8, 3\), expected .* at least 4×4"),
+        (VisionTransformer(8, 3), (4, 1, 8, 12), r"x: got shape \(4, 1, 8, 12\), expected \(B, 1, 8, 8\)"),
+    ],
+)
+def test_an_image_of_another_shape_is_refused(model, shape, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        model(torch.zeros(shape))
+
+
+def test_patches_tile_the_image():
+    with pytest.raises(ValueError, match="^image_size: got 10, expected a multiple of patch_size, 4"):
+        VisionTransformer(10, 3)
+
+
+def test_a_graph_of_other_nodes_is_refused():
+    network, edges = GraphNetwork(5, 2), torch.tensor([[0, 1], [1, 2]])
+    with pytest.raises(ValueError, match=r"^edges: got the nodes 0 to 2, expected 0 to 1"):
+        network.adjacency(edges, 2)
+    with pytest.raises(ValueError, match=r"^edges: got shape \(2,\), expected \(2, E\)"):
+        network.adjacency(edges[0], 3)
+    with pytest.raises(ValueError, match=r"^graph: got shape \(3, 3\), expected \(4, 4\), as x has 4 nodes"):
+        network(torch.zeros(4, 5), network.adjacency(edges, 3))
+    with pytest.raises(ValueError, match=r"^x: got shape \(3, 4\), expected \(N, 5\)"):
+        network(torch.zeros(3, 4), network.adjacency(edges, 3))
+
+
+def test_so_many_of_each_class_are_labelled():
+    known, others = digits.labelled(3, seed=1)
+    assert torch.equal(digits.digits()[1][known].bincount(), torch.full((10,), 3))
+    assert torch.equal(torch.cat([known, others]).sort().values, torch.arange(1797))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_images_are_learnt(seed):
+    """The margin is for other processors, which round otherwise."""
+    for model, rate_of_correct, steps in (
+        (ConvNet, 0.975, 250),
+        (lambda classes: VisionTransformer(8, classes), 0.95, 600),
+    ):
+        torch.manual_seed(seed)
+        assert digits.fit_images(model(10), steps, seed) > rate_of_correct
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_the_graph_helps(seed):
+    edges = digits.neighbours()
+    graph, alone = (GraphNetwork.adjacency(some, 1797) for some in (edges, edges[:, :0]))
+    with_graph, without = (accuracy(one, 100, seed) for one in (graph, alone))
+    assert with_graph > 0.915 and with_graph - without > 0.03
