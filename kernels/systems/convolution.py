@@ -111,7 +111,7 @@ def demo(device: str, quick: bool) -> Shown:
     _, failure = check(ConvNet, device)
     torch.manual_seed(0)
     model = ConvNet(10).to(device)
-    accuracy = fit_images(model, 30 if quick else 150)
+    accuracy = fit_images(model, 30 if quick else 250)
     naive = Unfolded(10).to(device).eval()
     naive.load_state_dict(model.state_dict())
     images = digits()[0][:64].to(device)

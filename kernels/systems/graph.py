@@ -125,7 +125,8 @@ class CountsTwice(GraphNetwork):
 
 
 def accuracy(graph: torch.Tensor, steps: int, seed: int = 0) -> float:
-    """Fit a network to seven labels a class; the share of all other nodes that it gets right."""
+    """Fit a network to seven labels a class; the share of all other nodes that it gets right. Their pixels it has seen, in the
+    graph: the task is transductive. Their classes it has not."""
     pixels, classes = (one.to(graph.device) for one in digits())
     known, others = labelled(seed=seed)
     torch.manual_seed(seed)

@@ -107,7 +107,7 @@ def demo(device: str, quick: bool) -> Shown:
     _, failure = check(VisionTransformer, device)
     torch.manual_seed(0)
     model = VisionTransformer(8, 10).to(device)
-    accuracy = fit_images(model, 30 if quick else 150)
+    accuracy = fit_images(model, 30 if quick else 400)
     naive = Loops(8, 10, 4, 48, 4, 2, 1).to(device)
     naive.load_state_dict(model.state_dict())
     images = digits()[0][:16].to(device)
