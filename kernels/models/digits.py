@@ -59,16 +59,24 @@ def neighbours(count: int = 10) -> torch.Tensor:
 
 
 def fit(model: nn.Module, loss: Callable[[], torch.Tensor], steps: int, rate: float = 3e-3) -> None:
-    """An ordinary loop: `steps` steps of AdamW on what `loss` returns; the learning rate falls to zero on a half cosine."""
+    """An ordinary loop: `steps` steps of AdamW on what `loss` returns; the learning rate falls to zero on a half cosine.
+
+    On a CPU in one thread: models as small as these wait for more, and sums are taken in one order on any number of cores.
+    """
     optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    model.train()
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss().backward()
-        optimizer.step()
-        schedule.step()
-    model.eval()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        model.train()
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss().backward()
+            optimizer.step()
+            schedule.step()
+        model.eval()
+    finally:
+        torch.set_num_threads(threads)
 
 
 def fit_images(model: nn.Module, steps: int, seed: int = 0, rate: float = 3e-3, batch: int = 64) -> float:

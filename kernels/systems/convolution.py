@@ -107,6 +107,30 @@ class AlwaysOfTheBatch(ConvNet):
         return super().forward(x)
 
 
+class BiasedVariance(ConvNet):
+    """Keeps the variance that the batch is normalised by, divided by the count, for evaluation."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        before = [norm.running_var.clone() for norm in self.norms]
+        counts = [len(x) * (x.shape[2] // size) * (x.shape[3] // size) for size in (1, 2, 4)]
+        y = super().forward(x)
+        if self.training:
+            for norm, old, count in zip(self.norms, before, counts, strict=True):
+                kept = old * (1 - norm.momentum)
+                norm.running_var = kept + (norm.running_var - kept) * (count - 1) / count  # autograd has the old tensor
+        return y
+
+
+class NormLast(ConvNet):
+    """ReLU before the norm."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for number, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
+            x = norm(convolution(x).relu())
+            x = self.pool(x) if number < 2 else x
+        return self.head(x.mean((2, 3)))
+
+
 def demo(device: str, quick: bool) -> Shown:
     _, failure = check(ConvNet, device)
     torch.manual_seed(0)
@@ -140,6 +164,8 @@ SYSTEM = System(
         "the border wraps round": WrapsRound,
         "pooling takes the mean": AveragePool,
         "the batch's statistics in evaluation": AlwaysOfTheBatch,
+        "the running variance is the biased one": BiasedVariance,
+        "ReLU comes before the norm": NormLast,
     },
     demo=demo,
     from_torch=("convolution", "batch norm", "pooling", "AdamW"),

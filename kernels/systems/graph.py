@@ -102,6 +102,25 @@ class WithoutItself(GraphNetwork):
         return reweighted(graph, graph.values() * (rows_of(graph) != graph.col_indices()))
 
 
+class Unnormalised(GraphNetwork):
+    """Adds up neighbours as they are."""
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        graph = GraphNetwork.adjacency(edges, num_nodes)
+        return reweighted(graph, torch.ones_like(graph.values()))
+
+
+class DegreeWithoutItself(GraphNetwork):
+    """Counts a node's neighbours without the node, one at least."""
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        graph = GraphNetwork.adjacency(edges, num_nodes)
+        roots = (graph.crow_indices().diff() - 1).clamp(min=1).float().sqrt()
+        return reweighted(graph, 1 / (roots[rows_of(graph)] * roots[graph.col_indices()]))
+
+
 class Once(GraphNetwork):
     """The second layer does not look at the neighbours."""
 
@@ -165,6 +184,8 @@ SYSTEM = System(
         "neighbours are averaged": Mean,
         "edges run backwards": Backwards,
         "a node does not see itself": WithoutItself,
+        "neighbours are not normalised": Unnormalised,
+        "a node is not counted in its degree": DegreeWithoutItself,
         "the second layer has no graph": Once,
         "an edge given twice counts twice": CountsTwice,
     },

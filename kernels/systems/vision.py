@@ -103,11 +103,31 @@ class SeesTheFirst(VisionTransformer):
             block.attention.causal = True
 
 
+class FirstPatch(VisionTransformer):
+    """Takes the first patch for the image, as if it were the class token that other versions have."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.embedding(self.patches(x)) + self.positions
+        for block in self.blocks:
+            h = block(h)
+        return self.head(self.norm(h)[:, 0])
+
+
+class MeanBeforeNorm(VisionTransformer):
+    """Averages the patches, then normalises."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.embedding(self.patches(x)) + self.positions
+        for block in self.blocks:
+            h = block(h)
+        return self.head(self.norm(h.mean(1)))
+
+
 def demo(device: str, quick: bool) -> Shown:
     _, failure = check(VisionTransformer, device)
     torch.manual_seed(0)
     model = VisionTransformer(8, 10).to(device)
-    accuracy = fit_images(model, 30 if quick else 400)
+    accuracy = fit_images(model, 30 if quick else 200)
     naive = Loops(8, 10, 4, 48, 4, 2, 1).to(device)
     naive.load_state_dict(model.state_dict())
     images = digits()[0][:16].to(device)
@@ -136,6 +156,8 @@ SYSTEM = System(
         "the image's memory is cut in equal parts": Rows,
         "channels stand inside pixels": ChannelsLast,
         "a patch sees earlier ones alone": SeesTheFirst,
+        "the first patch stands for the image": FirstPatch,
+        "the mean comes before the norm": MeanBeforeNorm,
     },
     demo=demo,
     from_torch=("scaled_dot_product_attention", "the matrix products", "the last layer norm", "AdamW"),
