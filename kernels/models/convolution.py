@@ -25,7 +25,7 @@ class ConvNet(nn.Module):
             nn.Conv2d(a, b, 3, padding=1, bias=False) for a, b in zip(sizes, sizes[1:], strict=False)
         )
         self.norms = nn.ModuleList(nn.BatchNorm2d(size) for size in sizes[1:])
-        self.pool = nn.MaxPool2d(2)
+        self.pool: nn.Module = nn.MaxPool2d(2)
         self.head = nn.Linear(sizes[-1], num_classes)
         self.channels = channels
 

@@ -1,5 +1,8 @@
 """A convolutional network: proved against patches that are multiplied, trained on digits."""
 
+from functools import partial
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -15,6 +18,7 @@ class Unfolded(ConvNet):
     """The same network from the formulas: a convolution is a product of its weight with all 3×3 patches."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        convolution: Any
         for number, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
             x = convolve(x, convolution.weight)
             x = normalised(x, norm).clamp(min=0)
@@ -29,8 +33,8 @@ def convolve(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return (weight.flatten(1) @ patches).unflatten(2, x.shape[2:])
 
 
-def normalised(x: torch.Tensor, norm: nn.BatchNorm2d) -> torch.Tensor:
-    """Batch norm, whose running variance is the unbiased one."""
+def normalised(x: torch.Tensor, norm: Any) -> torch.Tensor:
+    """nn.BatchNorm2d, whose running variance is the unbiased one."""
     dims, count = (0, 2, 3), x.numel() // x.shape[1]
     mean, variance = x.mean(dims), x.var(dims, correction=0)
     if norm.training:
@@ -49,24 +53,9 @@ def check(make: type[ConvNet], device: str) -> tuple[float, str | None]:
     """Outputs, gradients and running statistics of even and odd images in training, then outputs in evaluation."""
     worst = 0.0
     for channels, height, width, training in ((1, 8, 8, True), (3, 9, 6, True), (2, 8, 11, False)):
-
-        def built(kind: type[ConvNet], seed: int, channels: int = channels, training: bool = training) -> nn.Module:
-            torch.manual_seed(seed)
-            model = kind(5, channels, 8).train(training)
-            for norm in model.norms:  # not what they are made with
-                for some in (norm.weight, norm.bias, norm.running_mean, norm.running_var):
-                    nn.init.uniform_(some, 0.2, 0.6)
-            return model
-
         x = torch.randn(2, channels, height, width, generator=torch.Generator().manual_seed(1))
-        record = ModelRecord(
-            "convolution",
-            lambda seed: built(make, seed),
-            lambda seed: built(Unfolded, seed),
-            lambda seed, x=x: (x,),
-            (),
-            {},
-        )
+        build, twin = (partial(built, kind, channels, training) for kind in (make, Unfolded))
+        record = ModelRecord("convolution", build, twin, partial(given, x), (), {})
         ratio, failure = check_model_in_float64(record, record.build, device=device)
         if failure:
             return ratio, f"{channels}×{height}×{width}, {'training' if training else 'evaluation'}: {failure}"
@@ -74,11 +63,26 @@ def check(make: type[ConvNet], device: str) -> tuple[float, str | None]:
     return worst, None
 
 
+def given(x: torch.Tensor, seed: int) -> tuple[torch.Tensor]:
+    return (x,)
+
+
+def built(kind: type[ConvNet], channels: int, training: bool, seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    model = kind(5, channels, 8).train(training)
+    norm: Any
+    for norm in model.norms:  # not what they are made with
+        for some in (norm.weight, norm.bias, norm.running_mean, norm.running_var):
+            nn.init.uniform_(some, 0.2, 0.6)
+    return model
+
+
 class Flipped(ConvNet):
     """Convolves as mathematics does, with the weight turned round; a network's convolution is a correlation."""
 
     def __init__(self, *sizes: int) -> None:
         super().__init__(*sizes)
+        convolution: Any
         for convolution in self.convolutions:
             convolution.forward = lambda x, one=convolution: F.conv2d(x, one.weight.flip(2, 3), padding=1)
 
@@ -86,6 +90,7 @@ class Flipped(ConvNet):
 class WrapsRound(ConvNet):
     def __init__(self, *sizes: int) -> None:
         super().__init__(*sizes)
+        convolution: Any
         for convolution in self.convolutions:
             convolution.padding_mode = "circular"
             convolution._reversed_padding_repeated_twice = [1, 1, 1, 1]
@@ -101,6 +106,7 @@ class AlwaysOfTheBatch(ConvNet):
     """Normalises by the batch's statistics in evaluation too."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        norm: Any
         for norm in self.norms:
             norm.track_running_stats = self.training
             norm.train(True)
@@ -111,11 +117,12 @@ class BiasedVariance(ConvNet):
     """Keeps the variance that the batch is normalised by, divided by the count, for evaluation."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        before = [norm.running_var.clone() for norm in self.norms]
+        norms: Any = self.norms
+        before = [norm.running_var.clone() for norm in norms]
         counts = [len(x) * (x.shape[2] // size) * (x.shape[3] // size) for size in (1, 2, 4)]
         y = super().forward(x)
         if self.training:
-            for norm, old, count in zip(self.norms, before, counts, strict=True):
+            for norm, old, count in zip(norms, before, counts, strict=True):
                 kept = old * (1 - norm.momentum)
                 norm.running_var = kept + (norm.running_var - kept) * (count - 1) / count  # autograd has the old tensor
         return y
@@ -125,9 +132,11 @@ class NormLast(ConvNet):
     """ReLU before the norm."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        norm: Any
         for number, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
             x = norm(convolution(x).relu())
-            x = self.pool(x) if number < 2 else x
+            if number < 2:
+                x = self.pool(x)
         return self.head(x.mean((2, 3)))
 
 
@@ -139,10 +148,15 @@ def demo(device: str, quick: bool) -> Shown:
     naive = Unfolded(10).to(device).eval()
     naive.load_state_dict(model.state_dict())
     images = digits()[0][:64].to(device)
-    ways = {"patches, multiplied": naive, "convolutions": model}
     # On a GPU convolutions of float32 are rounded more, unless asked not to be.
     with torch.inference_mode(), torch.backends.cudnn.flags(allow_tf32=False):
-        raced = race({name: lambda one=one: one(images).softmax(-1) for name, one in ways.items()}, device)
+        raced = race(
+            {
+                "patches, multiplied": lambda: naive(images).softmax(-1),
+                "convolutions": lambda: model(images).softmax(-1),
+            },
+            device,
+        )
     return Shown(
         "three convolutions with batch norm, trained on handwritten digits of 8×8 pixels",
         failure or "outputs, gradients and running statistics equal those of multiplied patches in float64",

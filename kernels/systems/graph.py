@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -53,12 +54,16 @@ def check(make: type[GraphNetwork], device: str) -> tuple[float, str | None]:
         "no edges": one_way[:, :0],
     }.items():
         x = torch.randn(40, 7, generator=random)
-        record = ModelRecord("graph", built(make, edges), built(Dense, edges), lambda seed, x=x: (x,), (), {})
+        record = ModelRecord("graph", built(make, edges), built(Dense, edges), partial(given, x), (), {})
         ratio, failure = check_model(record, record.build, device=device)
         if failure:
             return ratio, f"{name}: {failure}"
         worst = max(worst, ratio)
     return worst, None
+
+
+def given(x: torch.Tensor, seed: int) -> tuple[torch.Tensor]:
+    return (x,)
 
 
 def built(kind: type[GraphNetwork], edges: torch.Tensor) -> Callable[[int], nn.Module]:
@@ -73,7 +78,7 @@ def reweighted(graph: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 
 def rows_of(graph: torch.Tensor) -> torch.Tensor:
     """The row of each nonzero."""
-    return torch.repeat_interleave(torch.arange(len(graph)), graph.crow_indices().diff())
+    return torch.repeat_interleave(torch.arange(len(graph), device=graph.device), graph.crow_indices().diff())
 
 
 class Mean(GraphNetwork):

@@ -22,13 +22,16 @@ class Formulas(LanguageModel):
 
     def __init__(self, vocab_size: int, dim: int, num_heads: int, num_kv_heads: int, depth: int, context: int) -> None:
         super().__init__(vocab_size, dim, num_heads, num_kv_heads, depth, context)
+        block: Any
         for block in self.blocks:
             attention = NaiveAttention(dim, num_heads, num_kv_heads, causal=True, rotary=True, bias=False)
             attention.load_state_dict(block.attention.state_dict())
             block.attention = attention
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+    def forward(self, tokens: torch.Tensor, kept: torch.Tensor | None = None, past: int = 0) -> torch.Tensor:
+        assert kept is None, "it has no cache"
         x = self.embedding.weight[tokens]
+        block: Any
         for block in self.blocks:
             x = x + block.attention(norm(x, block.attention_norm))
             gate, up = (norm(x, block.mlp_norm) @ half.T for half in block.mlp.gate_up.weight.chunk(2))
@@ -37,7 +40,7 @@ class Formulas(LanguageModel):
 
 
 def norm(x: torch.Tensor, of: nn.RMSNorm) -> torch.Tensor:
-    return x / torch.sqrt(x.square().mean(-1, keepdim=True) + of.eps) * of.weight
+    return x / torch.sqrt(x.square().mean(-1, keepdim=True) + (of.eps or 0)) * of.weight
 
 
 def without_cache(model: nn.Module, tokens: torch.Tensor, count: int, temperature: float, seed: int) -> torch.Tensor:
@@ -86,6 +89,7 @@ class CacheFromZero(LanguageModel):
 
     def __init__(self, *sizes: int) -> None:
         super().__init__(*sizes)
+        block: Any
         for block in self.blocks:
             turn = block.attention.rotary
             block.attention.rotary.forward = lambda x, start=0, turn=turn: type(turn).forward(turn, x, 0)
@@ -103,6 +107,7 @@ class SeesAhead(LanguageModel):
 
     def __init__(self, *sizes: int) -> None:
         super().__init__(*sizes)
+        block: Any
         for block in self.blocks:
             block.attention.causal = False
 
@@ -134,6 +139,7 @@ class OtherGroups(LanguageModel):
 
     def __init__(self, *sizes: int) -> None:
         super().__init__(*sizes)
+        block: Any
         for block in self.blocks:
             attention = block.attention
 
@@ -149,6 +155,7 @@ class KeepsUnturned(LanguageModel):
 
     def forward(self, tokens: torch.Tensor, kept: torch.Tensor | None = None, past: int = 0) -> torch.Tensor:
         if kept is not None and past:
+            block: Any
             for number, block in enumerate(self.blocks):
                 kept[number, 0, :, :, :past] = block.attention.rotary(kept[number, 0, :, :, :past])
         return super().forward(tokens, kept, past)

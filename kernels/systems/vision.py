@@ -1,6 +1,8 @@
 """A vision transformer: proved against patches that are cut out by loops, and naive blocks; trained on digits."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,7 +27,8 @@ class Loops(VisionTransformer):
         self.blocks = nn.ModuleList(NaiveBlock(dim, heads) for _ in range(depth))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        size, found = self.patch_size, []
+        size = self.patch_size
+        found: list[torch.Tensor] = []
         for top in range(0, x.shape[2], size):
             for left in range(0, x.shape[3], size):
                 patch = x[:, :, top : top + size, left : left + size].reshape(len(x), -1)
@@ -46,12 +49,16 @@ def check(make: type[VisionTransformer], device: str) -> tuple[float, str | None
     worst = 0.0
     for sizes in SIZES:
         x = torch.randn(3, sizes[6], sizes[0], sizes[0], generator=torch.Generator().manual_seed(1))
-        record = ModelRecord("vision", built(make, sizes), built(Loops, sizes), lambda seed, x=x: (x,), (), {})
+        record = ModelRecord("vision", built(make, sizes), built(Loops, sizes), partial(given, x), (), {})
         ratio, failure = check_model(record, record.build, device=device)
         if failure:
             return ratio, f"{sizes[6]} channels: {failure}"
         worst = max(worst, ratio)
     return worst, None
+
+
+def given(x: torch.Tensor, seed: int) -> tuple[torch.Tensor]:
+    return (x,)
 
 
 def built(kind: type[VisionTransformer], sizes: tuple[int, ...]) -> Callable[[int], nn.Module]:
@@ -99,6 +106,7 @@ class SeesTheFirst(VisionTransformer):
 
     def __init__(self, *sizes: int) -> None:
         super().__init__(*sizes)
+        block: Any
         for block in self.blocks:
             block.attention.causal = True
 
@@ -131,9 +139,8 @@ def demo(device: str, quick: bool) -> Shown:
     naive = Loops(8, 10, 4, 48, 4, 2, 1).to(device)
     naive.load_state_dict(model.state_dict())
     images = digits()[0][:16].to(device)
-    ways = {"loops": naive, "fused": model}
     with torch.inference_mode():
-        raced = race({name: lambda one=one: one(images).softmax(-1) for name, one in ways.items()}, device)
+        raced = race({"loops": lambda: naive(images).softmax(-1), "fused": lambda: model(images).softmax(-1)}, device)
     return Shown(
         "a transformer over four patches of each handwritten digit",
         failure or "outputs and gradients equal loops over patches, heads and positions, by the course's error bound",
