@@ -113,6 +113,32 @@ def check_model(
     return _compared(_model_results(module, batch), _model_results(exact, exact_batch), _model_results(twin, batch))
 
 
+def check_model_in_float64(
+    record: ModelRecord, build: Callable[[int], torch.nn.Module], seed: int = 0, device: str = "cpu"
+) -> tuple[float, str | None]:
+    """As `check_model`, with both in float64: for whole models, in which the rounding of many operators adds up differently.
+    An error may be 1e-10 of the largest value of its result, and of 1."""
+    module, twin = build(seed).to(device).double(), record.twin(seed).to(device).double()
+    entries, expected = ({name: value.shape for name, value in one.state_dict().items()} for one in (module, twin))
+    if entries != expected:
+        return (
+            math.inf,
+            f"its state dict differs from the twin's in {', '.join(sorted(dict(entries.items() ^ expected.items())))}",
+        )
+    module.load_state_dict(twin.state_dict())
+    batch = tuple(one.to(device, torch.float64 if one.is_floating_point() else None) for one in record.batch(seed))
+    got, reference = _model_results(module, batch), _model_results(twin, batch)
+    ratios = {}
+    for name, exact in reference.items():
+        if exact is not None:
+            if got[name] is None or got[name].shape != exact.shape:
+                return math.inf, f"{name}: there is none of the expected shape, {tuple(exact.shape)}"
+            error = float((got[name] - exact).abs().max())
+            ratios[name] = error / (1e-10 * max(1.0, float(exact.abs().max()))) if math.isfinite(error) else math.inf
+    worst = max(ratios, key=lambda name: ratios[name])
+    return ratios[worst], None if ratios[worst] <= 1 else f"{worst} differs, by {ratios[worst]:.3g} × what is allowed"
+
+
 def _model_results(module: torch.nn.Module, batch: tuple[torch.Tensor, ...]) -> Tensors:
     batch = [one.detach().requires_grad_(one.is_floating_point()) for one in batch]
     returned = module(*batch)

@@ -1,12 +1,15 @@
-"""Models: what they refuse, and that the language model's recorder runs from end to end."""
+"""Models: what they refuse, what they learn, and that the language model's recorder runs from end to end."""
 
 import json
+import time
 
 import pytest
 import torch
 
 from book.recorders import language_model
-from kernels.models import LanguageModel, corpus, judged, pretrained
+from kernels.models import ConvNet, GraphNetwork, LanguageModel, VisionTransformer, corpus, digits, judged, pretrained
+from kernels.systems import graph as system_of_graphs
+from kernels.systems.graph import accuracy
 
 
 def tiny(**sizes: int) -> LanguageModel:
@@ -93,9 +96,118 @@ def test_the_recorder_trains_judges_and_stores(tmp_path, monkeypatch):
 
 
 def test_a_batch_has_text_and_copies_and_asks_for_no_guess():
-    tokens, targets = next(language_model.batches(64, 4))
-    assert torch.equal(tokens[:1, 1:], targets[:1, :-1])
-    for row, expected in zip(tokens[1:], targets[1:], strict=True):
-        known = int((expected == -100).sum())  # the first period, and the first character of the second
-        assert 8 <= known <= 32 and torch.equal(row[1:][known:], expected[known:-1])
-        assert torch.equal(row[known:], row[: len(row) - known])
+    tokens, targets = language_model.batch(128, 8, 64, torch.Generator().manual_seed(0))
+    assert torch.equal(tokens[:2, 1:], targets[:2, :-1])
+    for row, expected in zip(tokens[2:], targets[2:], strict=True):
+        asked = (expected >= 0).nonzero()[:, 0]
+        assert len(asked) >= 64 and torch.equal(row[asked[:-1] + 1], expected[asked[:-1]])
+        # What is asked for came before, after the same characters.
+        periods = [
+            p
+            for p in range(4, 33)
+            if row[asked[0] - p] == row[asked[0]] and row[asked[0] + 1 - p] == expected[asked[0]]
+        ]
+        assert periods
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "said"),
+    [
+        (ConvNet(3, channels=2), (4, 1, 8, 8), r"x: got shape \(4, 1, 8, 8\), expected \(B, 2, H, W\)"),
+        (ConvNet(3), (4, 1, 8, 3), r"x: got shape \(4, 1, 8, 3\), expected .* at least 4×4"),
+        (VisionTransformer(8, 3), (4, 1, 8, 12), r"x: got shape \(4, 1, 8, 12\), expected \(B, 1, 8, 8\)"),
+    ],
+)
+def test_an_image_of_another_shape_is_refused(model, shape, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        model(torch.zeros(shape))
+
+
+def test_patches_tile_the_image():
+    with pytest.raises(ValueError, match="^image_size: got 10, expected a multiple of patch_size, 4"):
+        VisionTransformer(10, 3)
+
+
+def test_a_graph_of_other_nodes_is_refused():
+    network, edges = GraphNetwork(5, 2), torch.tensor([[0, 1], [1, 2]])
+    with pytest.raises(ValueError, match=r"^edges: got the nodes 0 to 2, expected 0 to 1"):
+        network.adjacency(edges, 2)
+    with pytest.raises(ValueError, match=r"^edges: got shape \(2,\), expected \(2, E\)"):
+        network.adjacency(edges[0], 3)
+    with pytest.raises(ValueError, match=r"^graph: got shape \(3, 3\), expected \(4, 4\), as x has 4 nodes"):
+        network(torch.zeros(4, 5), network.adjacency(edges, 3))
+    with pytest.raises(ValueError, match=r"^x: got shape \(3, 4\), expected \(N, 5\)"):
+        network(torch.zeros(3, 4), network.adjacency(edges, 3))
+
+
+def test_so_many_of_each_class_are_labelled():
+    known, others = digits.labelled(3, seed=1)
+    assert torch.equal(digits.digits()[1][known].bincount(), torch.full((10,), 3))
+    assert torch.equal(torch.cat([known, others]).sort().values, torch.arange(1797))
+
+
+def test_no_image_is_both_trained_and_tested_on():
+    for learnt, tested in (digits.split(seed=1), digits.labelled(seed=1)):
+        assert torch.equal(torch.cat([learnt, tested]).sort().values, torch.arange(1797))
+
+
+def test_the_graph_is_made_of_pixels_alone(monkeypatch):
+    images, classes = digits.digits()
+    expected = digits.neighbours()
+    digits.neighbours.cache_clear()
+    monkeypatch.setattr(digits, "digits", lambda: (images, classes.flip(0)))
+    assert torch.equal(digits.neighbours(), expected)
+
+
+def trained(seed):
+    torch.manual_seed(seed)
+    model = ConvNet(10, width=2)
+    digits.fit_images(model, 5, seed)
+    return torch.cat([value.flatten().float() for value in model.state_dict().values()])
+
+
+def test_a_seed_says_all():
+    assert torch.equal(trained(1), trained(1)) and not torch.equal(trained(1), trained(2))
+
+
+def test_what_is_tested_on_has_no_part_in_training(monkeypatch):
+    images, classes = digits.digits()
+    tested, unlabelled = digits.split(seed=1)[1], digits.labelled(seed=1)[1]
+    expected = trained(1)
+    noise, wrong = images.clone(), classes.clone()
+    noise[tested], wrong[unlabelled] = 9, (classes[unlabelled] + 1) % 10
+    monkeypatch.setattr(digits, "digits", lambda: (noise, classes))
+    assert torch.equal(trained(1), expected)
+    monkeypatch.setattr(system_of_graphs, "digits", lambda: (images, wrong))
+    assert accuracy(GraphNetwork.adjacency(digits.neighbours(), 1797), 20, seed=1) < 0.1
+
+
+SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+
+
+@pytest.fixture
+def fifteen_seconds():
+    began = time.process_time()
+    yield
+    assert time.process_time() - began < 15
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_convolutional_network_learns_images(seed, fifteen_seconds):
+    torch.manual_seed(seed)
+    assert digits.fit_images(ConvNet(10), 250, seed) >= 0.975
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_vision_transformer_learns_images(seed, fifteen_seconds):
+    torch.manual_seed(seed)
+    assert digits.fit_images(VisionTransformer(8, 10), 400, seed) >= 0.95
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_graph_helps(seed, fifteen_seconds):
+    """Of the images in the graph: it is transductive."""
+    edges = digits.neighbours()
+    graph, alone = (GraphNetwork.adjacency(some, 1797) for some in (edges, edges[:, :0]))
+    with_graph, without = (accuracy(one, 100, seed) for one in (graph, alone))
+    assert with_graph >= 0.915 and with_graph - without >= 0.03

@@ -6,13 +6,13 @@ writes FOLDER/<gpu>.json and the weights, kernels/models/language.pt: those of t
 `--quick` trains a toy for a moment on a CPU, and writes both into FOLDER.
 
 The file holds `machine`, `training` and `rows`: {"measure", "of", "value"}. A quarter of a batch is text. The rest is random
-characters that repeat themselves with some period, so that the model learns to copy, which a text of this size does not teach.
+characters that repeat themselves, so that the model learns to copy, which a text of this size does not teach. They repeat
+within ever longer units: when it copies nine of ten characters of the longest ones, they become twice as long.
 """
 
 import argparse
 import copy
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from kernels.models import LanguageModel, corpus, judged, weights
 
 SIZES = {"vocab_size": len(corpus.symbols()), "dim": 128, "num_heads": 4, "num_kv_heads": 2, "depth": 5}
 TOY = {"vocab_size": len(corpus.symbols()), "dim": 32, "num_heads": 2, "num_kv_heads": 1, "depth": 2}
-DROPOUT = 0.2
+DROPOUT = 0.1
 EVERY = 250  # steps between validations
 PERIODS = (16, 64, 256, 1024)
 
@@ -33,29 +33,27 @@ Row = tuple[str, str, float]
 """What is measured, of what, and the value."""
 
 
-def batches(window: int, rows: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Tokens, (rows, window), and what follows each of them; -100 where that cannot be known."""
+def batch(window: int, rows: int, longest: int, random: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens, (rows, window), and what follows each of them; -100 where that cannot be known. The copies stand in units of
+    32 · 2ⁿ characters, `longest` at most: in each is another sequence, of an eighth of the unit to a half, that repeats."""
     text, _ = corpus.split()
-    random = torch.Generator().manual_seed(0)
     places, texts = torch.arange(window + 1), rows // 4
-    shortest, longest = 8.0, window / 2
-    while True:
-        starts = torch.randint(len(text) - window, (texts, 1), generator=random)
-        # Periods are as often between 8 and 16 as between 512 and 1,024.
-        drawn = torch.rand(rows - texts, 1, generator=random)
-        period = (shortest * (longest / shortest) ** drawn).long()
-        some = torch.randint(SIZES["vocab_size"], (rows - texts, window + 1), generator=random)
-        repeating = some.gather(1, places % period)
-        both = torch.cat([text[starts + places], repeating])
-        targets = both[:, 1:].clone()
-        targets[texts:][places[1:] <= period] = -100
-        yield both[:, :-1], targets
+    starts = torch.randint(len(text) - window, (texts, 1), generator=random)
+    units = 32 * 2 ** torch.randint((longest // 32).bit_length(), (rows - texts, 1), generator=random)
+    inside = places % units
+    drawn = torch.rand(rows - texts, window + 1, generator=random).gather(1, places - inside)  # one for each unit
+    period = (units * 4 ** (-0.5 - drawn)).long()
+    some = torch.randint(SIZES["vocab_size"], (rows - texts, window + 1), generator=random)
+    both = torch.cat([text[starts + places], some.gather(1, places - inside + inside % period)])
+    targets = both[:, 1:].clone()
+    targets[texts:][(inside <= period)[:, 1:]] = -100
+    return both[:, :-1], targets
 
 
 def train(model: LanguageModel, device: str, seconds: float, window: int, rows: int) -> tuple[dict, dict, list[Row]]:
-    """The weights, averaged over the last steps, at the lowest sum of both validation losses; and how the training went."""
+    """The weights, averaged over the last steps, at the lowest sum of both validation losses since the units grew; and how the
+    training went."""
     _, held = corpus.split()
-    copies = judged.repeated(16, window // 4, SIZES["vocab_size"], seed=1)
     decayed = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
     groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
@@ -65,8 +63,11 @@ def train(model: LanguageModel, device: str, seconds: float, window: int, rows: 
     narrow = torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext()
     best: dict[str, torch.Tensor] = {}
     lowest, best_step, step, history = float("inf"), 0, 0, []
+    random, longest = torch.Generator().manual_seed(0), 32
     began = time.monotonic()
-    for step, (tokens, targets) in enumerate(batches(window, rows), 1):
+    while True:
+        step += 1
+        tokens, targets = batch(window, rows, longest, random)
         optimizer.param_groups[0]["lr"] = optimizer.param_groups[1]["lr"] = 2e-3 * min(1, step / 100)
         model.train()
         with narrow:
@@ -81,12 +82,16 @@ def train(model: LanguageModel, device: str, seconds: float, window: int, rows: 
         late = time.monotonic() - began > seconds
         if step % EVERY == 0 or late:
             bits = judged.bits(average, held, window, device)
+            copies = judged.repeated(64, longest // 2, SIZES["vocab_size"], seed=step)
             copied, bits_copied = judged.induction(average, copies, device)
             history += [("bits a character", f"step {step}", bits), ("induction accuracy", f"step {step}", copied)]
-            print(f"{time.monotonic() - began:6.1f} s, step {step}: {bits:.4f} bits, {copied:.4f} copied", flush=True)
+            copying = f"{copied:.4f} of {longest // 2} copied"
+            print(f"{time.monotonic() - began:6.1f} s, step {step}: {bits:.4f} bits, {copying}", flush=True)
             if bits + bits_copied < lowest:
                 lowest, best_step = bits + bits_copied, step
                 best = {name: value.clone() for name, value in average.state_dict().items()}
+            if copied > 0.9 and longest < window:
+                longest, lowest = 2 * longest, float("inf")
         if late:
             break
     spent = round(time.monotonic() - began, 1)

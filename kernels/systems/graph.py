@@ -1,0 +1,199 @@
+"""A graph network: proved against a dense adjacency, filled edge by edge; trained on digits and their nearest neighbours."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import nn
+
+from kernels.measure import race
+from kernels.models import GraphNetwork
+from kernels.models.digits import digits, fit, labelled, neighbours
+from kernels.records import ModelRecord, check_model
+from kernels.system import Shown, System
+
+
+class Dense(GraphNetwork):
+    """The same with a full matrix, filled by a loop over the edges."""
+
+    def aggregate(self, graph: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        return graph.to(h.dtype) @ h
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        joined = torch.eye(num_nodes, dtype=torch.float64)
+        for source, target in edges.T.tolist():
+            joined[target, source] = 1
+        degree = joined.sum(1)
+        return (joined / degree.sqrt() / degree.sqrt()[:, None]).to(edges.device)
+
+
+class OnGraph(nn.Module):
+    """A network with the graph that it is called with."""
+
+    def __init__(self, kind: type[GraphNetwork], edges: torch.Tensor, num_nodes: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.network = kind(7, 3, 12, 0.0)
+        self.register_buffer("graph", kind.adjacency(edges, num_nodes), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network(x, self.graph)
+
+
+def check(make: type[GraphNetwork], device: str) -> tuple[float, str | None]:
+    """Outputs and gradients on graphs with edges one way, a node without any, one with all, and an edge given twice."""
+    random = torch.Generator().manual_seed(0)
+    one_way = torch.randint(1, 40, (2, 150), generator=random)  # node 0 has none
+    star = torch.stack([torch.arange(40), torch.zeros(40, dtype=torch.int64)])
+    worst = 0.0
+    for name, edges in {
+        "one way": one_way,
+        "a star": torch.cat([star, star.flip(0)], 1),
+        "no edges": one_way[:, :0],
+    }.items():
+        x = torch.randn(40, 7, generator=random)
+        record = ModelRecord("graph", built(make, edges), built(Dense, edges), partial(given, x), (), {})
+        ratio, failure = check_model(record, record.build, device=device)
+        if failure:
+            return ratio, f"{name}: {failure}"
+        worst = max(worst, ratio)
+    return worst, None
+
+
+def given(x: torch.Tensor, seed: int) -> tuple[torch.Tensor]:
+    return (x,)
+
+
+def built(kind: type[GraphNetwork], edges: torch.Tensor) -> Callable[[int], nn.Module]:
+    return lambda seed: OnGraph(kind, edges, 40)
+
+
+def reweighted(graph: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    return torch.sparse_csr_tensor(
+        graph.crow_indices(), graph.col_indices(), values, graph.shape, check_invariants=False
+    )
+
+
+def rows_of(graph: torch.Tensor) -> torch.Tensor:
+    """The row of each nonzero."""
+    return torch.repeat_interleave(torch.arange(len(graph), device=graph.device), graph.crow_indices().diff())
+
+
+class Mean(GraphNetwork):
+    """Divides by the degree of the node that adds up alone."""
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        graph = GraphNetwork.adjacency(edges, num_nodes)
+        return reweighted(graph, 1 / graph.crow_indices().diff()[rows_of(graph)].float())
+
+
+class Backwards(GraphNetwork):
+    """From target to source."""
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        return GraphNetwork.adjacency(edges.flip(0), num_nodes)
+
+
+class WithoutItself(GraphNetwork):
+    """A node does not see what it has itself."""
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        graph = GraphNetwork.adjacency(edges, num_nodes)
+        return reweighted(graph, graph.values() * (rows_of(graph) != graph.col_indices()))
+
+
+class Unnormalised(GraphNetwork):
+    """Adds up neighbours as they are."""
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        graph = GraphNetwork.adjacency(edges, num_nodes)
+        return reweighted(graph, torch.ones_like(graph.values()))
+
+
+class DegreeWithoutItself(GraphNetwork):
+    """Counts a node's neighbours without the node, one at least."""
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        graph = GraphNetwork.adjacency(edges, num_nodes)
+        roots = (graph.crow_indices().diff() - 1).clamp(min=1).float().sqrt()
+        return reweighted(graph, 1 / (roots[rows_of(graph)] * roots[graph.col_indices()]))
+
+
+class Once(GraphNetwork):
+    """The second layer does not look at the neighbours."""
+
+    def aggregate(self, graph: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        return h if h.shape[1] == self.second.out_features else super().aggregate(graph, h)
+
+
+class CountsTwice(GraphNetwork):
+    """An edge that is given twice counts twice."""
+
+    @staticmethod
+    def adjacency(edges: torch.Tensor, num_nodes: int) -> torch.Tensor:
+        both = torch.cat([edges, torch.arange(num_nodes).expand(2, -1)], dim=1)
+        graph = torch.sparse_coo_tensor(
+            both.flip(0), torch.ones(both.shape[1]), (num_nodes, num_nodes), check_invariants=False
+        ).coalesce()
+        source, target = graph.indices().flip(0)
+        degrees = torch.bincount(both[1], minlength=num_nodes)
+        values = graph.values() * (degrees[source] * degrees[target]).rsqrt()
+        return torch.sparse_coo_tensor(graph.indices(), values, graph.shape, check_invariants=False)
+
+
+def accuracy(graph: torch.Tensor, steps: int, seed: int = 0) -> float:
+    """Fit a network to seven labels a class; the share of all other nodes that it gets right. Their pixels it has seen, in the
+    graph: the task is transductive. Their classes it has not."""
+    pixels, classes = (one.to(graph.device) for one in digits())
+    known, others = labelled(seed=seed)
+    torch.manual_seed(seed)
+    model, x = GraphNetwork(64, 10).to(graph.device), pixels.flatten(1)
+    fit(model, lambda: nn.functional.cross_entropy(model(x, graph)[known], classes[known]), steps, 1e-2)
+    with torch.inference_mode():
+        return float((model(x, graph).argmax(-1) == classes)[others].float().mean())
+
+
+def demo(device: str, quick: bool) -> Shown:
+    _, failure = check(GraphNetwork, device)
+    edges, nodes = neighbours().to(device), len(digits()[0])
+    graph, alone = (GraphNetwork.adjacency(some, nodes) for some in (edges, edges[:, :0]))
+    steps = 30 if quick else 100
+    found = [100 * accuracy(one, steps) for one in (graph, alone)]
+    h, full = torch.randn(nodes, 64, device=device), graph.to_dense()
+    raced = race({"full matrix": lambda: full @ h, "nonzeros": lambda: graph @ h}, device)
+    share = 100 * graph.values().numel() / math.prod(graph.shape)
+    return Shown(
+        f"{nodes:,} handwritten digits, joined with those most like them: {edges.shape[1]:,} edges, seven labels a class",
+        failure or "outputs and gradients equal a full matrix, filled edge by edge, by the course's error bound",
+        f"{found[0]:.1f} % of the other digits right, {found[1]:.1f} % without the graph; {share:.1f} % of the matrix is not "
+        f"zero, and a sum over neighbours {raced.ratio('full matrix', 'nonzeros').median:.1f} times as fast",
+        raced.plot(),
+    )
+
+
+SYSTEM = System(
+    name="graph",
+    summary="a graph network whose nodes add up what their neighbours have, by the nonzeros of the adjacency",
+    modules=("kernels.models.graph", "kernels.models.digits"),
+    make=GraphNetwork,
+    proof="a full adjacency in float64, filled edge by edge: outputs and gradients",
+    check=check,
+    wrong={
+        "neighbours are averaged": Mean,
+        "edges run backwards": Backwards,
+        "a node does not see itself": WithoutItself,
+        "neighbours are not normalised": Unnormalised,
+        "a node is not counted in its degree": DegreeWithoutItself,
+        "the second layer has no graph": Once,
+        "an edge given twice counts twice": CountsTwice,
+    },
+    demo=demo,
+    from_torch=("the product of a CSR matrix and a dense one", "the matrix products", "AdamW"),
+)
