@@ -235,9 +235,10 @@ def test_the_figure_of_the_readme_shows_the_stored_numbers():
     from kernels.measure.ladder import GPU, SHAPE, ladder
 
     drawn = re.findall(r">([^<>]+)</text>", (FOLDER.parent / "ladder.svg").read_text())
-    (bars,) = ladder(stored("layer_norm", GPU), SHAPE).data
+    figure = ladder(stored("layer_norm", GPU), SHAPE)
+    (bars,) = figure.data
     assert len(bars.text) >= 9
-    for text in (*bars.text, *bars.y):
+    for text in (*bars.text, *bars.y, figure.layout.title.text, figure.layout.xaxis.title.text):
         assert text in drawn, "python -m kernels.measure.ladder book/ladder.svg draws it anew"
 
 

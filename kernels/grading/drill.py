@@ -8,7 +8,7 @@ from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property
 from kernels.grading.properties import known_mistakes, termination
 
-_UNWRITTEN = "A value that no thread has written yet is read: is a barrier missing, or the writing of some elements?"
+_UNWRITTEN = "A value that no thread has written yet is read: is a barrier missing, or are some elements not written?"
 
 
 def drill(
@@ -31,9 +31,11 @@ def drill(
     inside, hint: for who leaves the arrays, and for whose values are wrong.
     """
     meeting = (
-        termination.reaches_barriers("Every thread of a block comes to __syncthreads(), also one that has no element."),
+        termination.reaches_barriers(
+            "Every thread of a block must reach __syncthreads(), even one that has no element."
+        ),
         properties.without(
-            "race", name="no race", hint="Who reads what another thread writes? A barrier goes between."
+            "race", name="no race", hint="Which thread reads what another writes? A barrier goes between."
         ),
     )
     stored = properties.without(

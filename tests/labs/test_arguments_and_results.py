@@ -28,7 +28,7 @@ def test_an_input_that_is_destroyed_after_use_is_seen():
     report = judge.grade(exercise("permuted_copy"), spoiled)
     number = spoiled[: spoiled.index("((float")].count("\n") + 2
     assert report.broken[0] == "y[b, h, s, d] is x[b, s, h, d]"
-    assert f"line {number} writes x, which is to be read: every element of x is not" in report.verdicts[4].message
+    assert f"line {number} writes x, which should only be read: every element of x is not" in report.verdicts[4].message
 
 
 def test_the_first_element_beyond_an_input_is_outside_of_it_although_another_begins_there():

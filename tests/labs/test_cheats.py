@@ -143,8 +143,8 @@ def test_triton_runs_and_what_is_wrong_has_a_line():
 
 
 REFUSED_TRITON = {
-    "values that the host computes": ("    y = torch", "    x.numpy()\n    y = torch", "use x.numpy: values are"),
-    "the elements as a list": ("    y = torch", "    x.tolist()\n    y = torch", "use x.tolist: values are"),
+    "values that the host computes": ("    y = torch", "    x.numpy()\n    y = torch", "use x.numpy: leave values"),
+    "the elements as a list": ("    y = torch", "    x.tolist()\n    y = torch", "use x.tolist: leave values"),
     "configurations to choose from": ("@triton.jit", "@triton.autotune([], [])\n@triton.jit", "use autotune: it times"),
     "a library of the GPU's": (
         "@triton.jit",
@@ -179,7 +179,7 @@ def pooled(x, step):
     return min((step + 1) / 8, 1.0) * means(x)
 """
     report = judge.grade(exercise("pooled"), text)
-    assert report.broken == ("all of it is in the graph",), report
+    assert report.broken == ("everything is in the graph",), report
     (message,) = (one.message for one in report.verdicts if one.state == "broken")
     assert "the graph only calls" in message
 

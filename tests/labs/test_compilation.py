@@ -77,4 +77,4 @@ def test_a_kernel_that_is_launched_in_the_interpreter_alone_is_told():
     text = TRITON.replace("    kernel[", "    if type(kernel).__name__ != 'InterpretedFunction': return y\n    kernel[")
     report = judge.grade(exercise_in("triton"), text)
     assert report.broken == ("it compiles for a GPU",), report
-    assert "kernel was not launched when it was to be compiled" in report.verdicts[1].message
+    assert "kernel was not launched when it should have been compiled" in report.verdicts[1].message

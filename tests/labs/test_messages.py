@@ -58,7 +58,7 @@ def test_of_a_run_that_did_not_end_nothing_is_said_to_hold():
     assert report.broken == ("it runs to its end",)
     assert {one.state for one in report.verdicts} == {"broken", "waits"}
     assert "✓" not in repr(report)
-    assert "it stays inside its arrays (not known: the run did not end)" in repr(report)
+    assert "it stays inside its arrays (unknown: the run did not end)" in repr(report)
 
 
 def test_what_is_wrong_stays_the_same_until_it_is_fixed():

@@ -51,7 +51,7 @@ def test_what_is_slow_three_times_is_slow(gpu):
     said = judged()
     assert said.state == "broken"
     assert said.message.startswith(
-        "0.25 of our solution's speed: it takes 10 times as long as PyTorch's own way, for B = "
+        "0.25 of our solution's speed: it takes 10 times as long as PyTorch's own operators, for B = "
     )
 
 

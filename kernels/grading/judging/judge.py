@@ -24,7 +24,7 @@ from kernels.lens import Launches, Trace
 
 _SHOWN = 0  # the seed of the values that stay
 _PRINTED = 2_000  # characters of what a submission prints that are shown
-_UNKNOWN = "not known: the run did not end"
+_UNKNOWN = "unknown: the run did not end"
 _BACKENDS = {"cuda": cuda, "triton": python, "torch": python}
 
 
@@ -114,7 +114,7 @@ def _verdicts(properties: Sequence[Property], trials: Sequence[Trial]) -> tuple[
     failed: set[str] = set()  # stages
     for one in properties:
         if failed & set(STAGES[: STAGES.index(one.stage)]):
-            said = "" if found[-1].state == "waits" else "judged when what is above holds"
+            said = "" if found[-1].state == "waits" else "judged once everything above holds"
             found.append(Verdict(one.name, "waits", said))
         elif message := one.broken(trials):
             # One hint at a time, and none where the message names the mistake.

@@ -66,9 +66,9 @@ def verdict(asked: Exercise, text: str) -> Verdict:
     return Verdict(
         NAME,
         "broken",
-        f"{reached:.2g} of our solution's speed: it takes {longer:.3g} times as long as PyTorch's own way, for "
+        f"{reached:.2g} of our solution's speed: it takes {longer:.3g} times as long as PyTorch's own operators, for "
         + ", ".join(f"{size} = {value}" for size, value in asked.bench.items()),
-        "What does the time go to? All that is above holds, so it is none of that: look for work that the result does not "
+        "Where does the time go? Everything above holds, so it is none of that: look for work that the result does not "
         "need, and for threads or blocks that wait while others work.",
     )
 

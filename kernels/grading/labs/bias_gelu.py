@@ -38,14 +38,14 @@ def _rounded_sum(x: torch.Tensor, bias: torch.Tensor) -> dict[str, torch.Tensor]
 
 
 _LIKES = {
-    "gelu(x): the bias is not there": lambda x, bias: {"y": _gelu(x)},
-    "gelu(x) + bias: the bias comes after": lambda x, bias: {"y": _gelu(x) + bias},
+    "gelu(x): the bias is missing": lambda x, bias: {"y": _gelu(x)},
+    "gelu(x) + bias: the bias is added too late": lambda x, bias: {"y": _gelu(x) + bias},
     "x · Φ(x + bias): the factor is x + bias, too": lambda x, bias: {"y": x * _gelu(x + bias) / (x + bias)},
     "the approximation by tanh": lambda x, bias: {"y": torch.nn.functional.gelu(x + bias, approximate="tanh")},
     "the approximation by a sigmoid": lambda x, bias: {"y": (x + bias) * torch.sigmoid(1.702 * (x + bias))},
     "erf(u) in place of erf(u / √2)": lambda x, bias: {"y": 0.5 * (x + bias) * (1 + torch.erf(x + bias))},
-    "the result without its factor of a half": lambda x, bias: {"y": 2 * _gelu(x + bias)},
-    "Φ(u) without its factor u": lambda x, bias: {"y": _gelu(x + bias) / (x + bias)},
+    "the result without the factor of one half": lambda x, bias: {"y": 2 * _gelu(x + bias)},
+    "Φ(u) without the factor u": lambda x, bias: {"y": _gelu(x + bias) / (x + bias)},
 }
 _OVERFLOW = "x + bias rounded to float16: beyond 65,504 it is infinite, and -inf · 0 is NaN"
 
@@ -62,7 +62,7 @@ def _shared(name: str, hint: str) -> Property:
         for trial in trials:
             for trace in trial.traces:
                 if trace.blocks == 1 and (elements := trial.sizes["M"] * trial.sizes["N"]) > _ONE_BLOCK:
-                    return f"one program does all {elements:,} elements\n(with {trial.where})"
+                    return f"one program handles all {elements:,} elements\n(with {trial.where})"
         return evenly.broken(trials)
 
     return replace(evenly, broken=broken)
@@ -114,10 +114,10 @@ EXERCISES = (
             ),
             _right(
                 cases=["odd", "one"],
-                name="also for sizes that the block does not divide",
+                name="also for sizes that are not multiples of the block",
                 hint="The mask compares with the number of elements, and the column depends on N.",
             ),
-            _right(cases=["again"], name="also for other values of the same shape"),
+            _right(cases=["again"], name="also for other values in the same shape"),
             _right(
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
@@ -130,17 +130,17 @@ EXERCISES = (
                 hint="In which dtype is the sum taken? Convert each value as it is loaded.",
             ),
             launches.one_launch(
-                hint="torch.empty_like allocates and launches nothing; everything else is for the kernel."
+                hint="torch.empty_like allocates and launches nothing; leave everything else to the kernel."
             ),
             launches.read_once(
-                "x", cases=["even"], name="x is read once", advice="keep in a variable what is needed again"
+                "x", cases=["even"], name="x is read once", advice="keep what is needed again in a variable"
             ),
             launches.written_once(
                 "y", cases=["even"], name="y is written once", advice="compute in variables, and store the result"
             ),
             _shared(
                 "the programs share the work",
-                hint="A program does one block, of a size that is chosen once. More elements are more programs.",
+                hint="A program handles one block, of a size that is chosen once. More elements need more programs.",
             ),
             scratch_memory.no_scratch_memory(name="nothing is kept in memory between", advice="keep it in a variable"),
         ),

@@ -51,7 +51,7 @@ EXERCISES = (
                 "misaligned: a float4 begins at a multiple of four floats, in x and in y. For which sizes does yours?"
             ),
             properties.finishes(),
-            properties.without("race", name="no two threads write one place differently"),
+            properties.without("race", name="no two threads write different values to one element"),
             properties.written(
                 "every element of y is written",
                 hint="A thread finds its element from blockIdx.x, blockDim.x, threadIdx.x.",
@@ -67,7 +67,7 @@ EXERCISES = (
                 "one",
                 "wide",
                 "pairs",
-                name="also for sizes that are no power of two",
+                name="also for sizes that are not powers of two",
                 exact=True,
                 hint="Each size belongs to one index: s counts up to S, h up to H.",
             ),
@@ -79,7 +79,7 @@ EXERCISES = (
                 ragged=("wide",),
                 name="x is read in the fewest sectors",
                 advice=_ADVICE,
-                hint="Of the four indices, which one does i % (something) give?",
+                hint="Which of the four indices does i % (something) give?",
             ),
             counters.fewest_sectors(
                 "store",

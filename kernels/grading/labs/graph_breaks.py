@@ -90,9 +90,9 @@ def _exercise(
             *dx,
             right("dx", name="the gradient is right"),
             torch_compile.no_break(
-                hint="What does this line want to know before it can go on? Write it as a computation on all rows."
+                hint="What does this line have to know before it can go on? Write it as a computation on all rows."
             ),
-            torch_compile.only_torch_operators("all of it is in the graph"),
+            torch_compile.only_torch_operators("everything is in the graph"),
             torch_compile.reads_no_value("the graph asks for no value"),
             torch_compile.compiled_once(
                 "compiled once for all calls",
@@ -130,7 +130,7 @@ EXERCISES = (
         y=("the rows are clipped", "A row longer than limit is multiplied by limit / norm, and any other row by 1."),
         dx=(
             _no_nan(
-                "the gradient of a row of zeros is no NaN",
+                "the gradient of a row of zeros is not NaN",
                 hint="In the backward, 0 times infinity is NaN, also in the branch that torch.where or clamp does not "
                 "take. Keep the divisor away from 0: norms.clamp(min=limit).",
             ),

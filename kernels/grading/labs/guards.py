@@ -88,7 +88,9 @@ def _each_once() -> Property:
                 )
         return None
 
-    hint = "Values are right when two threads do the same. Which pixels does the first thread of the second block take?"
+    hint = (
+        "Values are right even if two threads do the same. Which pixels does the first thread of the second block take?"
+    )
     return Property("no pixel is computed twice", broken, "costs", hint)
 
 
@@ -102,13 +104,13 @@ def _likely(formula: Callable[[torch.Tensor, float, float], torch.Tensor]) -> Ca
 
 
 _MISTAKES = {
-    "a quotient of whole numbers, which has no fraction: 254 / 255 is 0. Divide by 255.0f": _likely(
+    "a quotient of integers, which drops the fraction: 254 / 255 is 0. Divide by 255.0f": _likely(
         lambda x, mean, std: ((x / 255).floor() - mean) / std
     ),
     "mean and std exchanged": _likely(lambda x, mean, std: (x / 255 - std) / mean),
     "x / 255 − mean / std: parentheses are missing": _likely(lambda x, mean, std: x / 255 - mean / std),
     "a division by 256; the largest byte is 255": _likely(lambda x, mean, std: (x / 256 - mean) / std),
-    "bytes from −128 to 127: a signed char. Those of x are unsigned": _likely(
+    "bytes from −128 to 127: a signed char. x is unsigned": _likely(
         lambda x, mean, std: ((x - 256 * (x > 127)) / 255 - mean) / std
     ),
 }
@@ -184,7 +186,7 @@ EXERCISES = (
         },
         {"even": _LARGE, "blocks": _LARGE | {"W": range(65, 960, 64)}},
         "also for other images and grids",
-        "A thread's next pixel lies a whole grid further: how many threads has the grid in x? And in y?",
+        "A thread's next pixel lies a whole grid further: how many threads does the grid have in x? And in y?",
         counters.at_most(
             "global_store_requests",
             lambda H, W, **_: 4 * H * W // 32,

@@ -94,7 +94,7 @@ _DWEIGHT = {
     "g · n, summed: dy already has its weight": _like("dweight", lambda of: (of.g * of.n).sum(0)),
 }
 _DBIAS = {
-    "g, summed: dbias knows nothing of weight": _like("dbias", lambda of: of.g.sum(0)),
+    "g, summed: dbias does not depend on weight": _like("dbias", lambda of: of.g.sum(0)),
     "dy · n, summed, which is dweight": _like("dbias", lambda of: (of.dy * of.n).sum(0)),
 }
 _DX = {
@@ -153,7 +153,7 @@ EXERCISES = (
                 first=True,
                 name="dbias is the sum of dy over all rows",
                 likes=_DBIAS,
-                hint="Add a row of dy in every turn. Each of the programs stores its sums in a row of its own, at program * N "
+                hint="Add a row of dy in every round. Each of the programs stores its sums in a row of its own, at program * N "
                 "+ columns: the sum over programs is NaN as long as one of them was never written.",
             ),
             known_mistakes.right(
@@ -173,20 +173,21 @@ EXERCISES = (
                 hint="Three terms in the bracket. Both means are taken over the row, of g = dy · weight and of g · n.",
             ),
             replace(
-                launches.written("rows", name="every row is done, whatever number the programs share", hint=_ROWS),
+                launches.written("rows", name="every row is handled, however many there are", hint=_ROWS),
                 stage="right",
             ),
             _all_right(
                 cases=["rows", "few"],
-                name="any number of rows, also fewer than programs",
+                name="any number of rows, even fewer than programs",
                 likes={},
-                hint="A program without a row has sums, too: zeros. Someone adds them up.",
+                hint="A program without a row has sums, too: zeros. They are added up with the others.",
             ),
             _all_right(
                 cases=["mean"],
                 name="stable where a row's mean is large",
                 likes={},
-                hint="The variance is the mean of the squares of x - mean. The mean of the squares less the square of the mean "
+                hint="The variance is the mean of the squares of x - mean. The mean of the squares minus the "
+                "square of the mean "
                 "is a small difference of large numbers.",
             ),
             _all_right(
@@ -196,20 +197,20 @@ EXERCISES = (
                 hint="other=0.0 says what spare lanes hold when they are loaded. And after the mean was subtracted?",
             ),
             _all_right(cases=["narrow", "wide"], name="narrow rows and wide ones", likes=_SPARE),
-            _all_right(cases=["again"], name="also for other values of the same shape", likes={}),
+            _all_right(cases=["again"], name="also for other values in the same shape", likes={}),
             _all_right(
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
                 likes={},
-                hint="Convert to float32 what is loaded: dy · weight may be beyond 65,504. The gradients have the dtype of x "
+                hint="Convert what is loaded to float32: dy · weight may be beyond 65,504. The gradients have the dtype of x "
                 "in the end.",
             ),
             properties.without(
                 "race",
-                name="no program depends on another's turn",
+                name="no program depends on another",
                 stage="right",
-                hint="Programs run in any order on a GPU, and at the same time. The sums over programs are for another "
-                "launch, or for PyTorch.",
+                hint="Programs run in any order on a GPU, and at the same time. Leave the sums over programs to "
+                "another launch, or to PyTorch.",
             ),
             launches.no_atomics(
                 name="no atomic additions: the same bits every time",
@@ -231,7 +232,7 @@ EXERCISES = (
             ),
             launches.few_other_operators(
                 "even",
-                name="PyTorch adds up no more than the partial sums",
+                name="PyTorch adds up nothing but the partial sums",
                 hint="The kernel has dy in registers already.",
             ),
             launches.sums_in_float32(
@@ -244,7 +245,7 @@ EXERCISES = (
             scratch_memory.no_scratch_memory(
                 "even",
                 name="no copies of dy and x",
-                advice="what comes back are the partial sums of a few programs",
+                advice="only the partial sums of a few programs come back",
                 most=lambda trial: trial.call.args["x"].nbytes // 2,
             ),
         ),

@@ -74,29 +74,30 @@ EXERCISES = (
                 "And if the access is misaligned: a float4 begins at a multiple of four floats. For which N do all rows?"
             ),
             termination.reaches_barriers(
-                hint="Every lane that a shuffle's mask names has to come to it, and every thread of the block to the barrier."
+                hint="Every lane that a shuffle's mask names has to take part in it, and every thread of the "
+                "block has to reach the barrier."
             ),
             termination.finishes(),
             properties.without(
                 "race",
                 "uninitialised read",
                 name="no race, and no uninitialised read",
-                hint="One warp reads what the others wrote. What has to stand between?",
+                hint="One warp reads what the others wrote. What has to come between?",
             ),
             properties.written("every row has its result", hint="One thread of each block writes value and index."),
             properties.right(
                 "even",
                 name="value and index are those of the largest element",
                 exact=True,
-                hint="A value and its index belong together: they are taken over together, in each of the three steps.",
+                hint="A value and its index belong together: take them over together, in each of the three steps.",
             ),
             properties.right(
                 "odd",
                 "long",
                 "short",
-                name="also for rows that the block does not divide",
+                name="also for rows that are not multiples of the block",
                 exact=True,
-                hint="A thread without an element takes part all the same. What must it hold, so that it never wins?",
+                hint="A thread without an element still takes part. What must it hold, so that it never wins?",
             ),
             properties.right(
                 "huge",
@@ -115,7 +116,7 @@ EXERCISES = (
                 "zeros",
                 name="of equal values, the first",
                 exact=True,
-                hint="Neither lanes nor warps meet in the order of places. Compare the indices, too, when the values are "
+                hint="Neither lanes nor warps meet in the order of positions. Compare the indices, too, when the values are "
                 "equal; and −0 is equal to 0.",
             ),
             properties.right(
@@ -144,7 +145,7 @@ EXERCISES = (
                 "barriers",
                 lambda M, **_: 2 * M,
                 name="at most two barriers a row",
-                advice="the lanes of a warp need none among themselves",
+                advice="the lanes of a warp need none between them",
             ),
             load_balance.balanced(
                 "x",
@@ -152,10 +153,10 @@ EXERCISES = (
                 "odd",
                 "long",
                 name="all warps of all blocks share the rows",
-                hint="A block has a row, and each of its threads some elements of it.",
+                hint="A block handles a row, and each of its threads some of the elements.",
             ),
             scratch_memory.no_scratch_memory(
-                name="nothing takes a way through global memory",
+                name="nothing passes through global memory",
                 advice="pairs go from lane to lane by shuffles, and from warp to warp through shared memory",
             ),
         ),

@@ -23,7 +23,7 @@ def _call(random: torch.Generator, N: int) -> Call:
 
 def _unchanged(trials: Sequence[Trial]) -> str | None:
     same = all(torch.equal(trial.outputs["x"], trial.call.args["x"]) for trial in trials)
-    return "x is as it was: no element was moved" if same else None
+    return "x is unchanged: no element was moved" if same else None
 
 
 EXERCISES = (
@@ -35,25 +35,25 @@ EXERCISES = (
         drawn={"even": {"N": range(128, 257, 32)}, "odd": {"N": range(33, 128)}, "large": {"N": range(400, 600)}},
         properties=(
             properties.stays_inside(
-                hint="The last tiles hang over the edge: guard every access with its own row and column. And if the access "
+                hint="The last tiles extend past the edge: guard every access with its own row and column. And if the access "
                 "is misaligned: a float4 begins at a multiple of four floats. For which N do the rows of x?"
             ),
             termination.reaches_barriers(
-                hint="All threads of a block have to come to a barrier, or none. Whole blocks may leave before it."
+                hint="All threads of a block have to reach a barrier, or none. Whole blocks may leave before it."
             ),
             termination.finishes(),
             properties.without(
                 "race",
                 name="no race",
-                hint="Between threads of one block a barrier helps. Between blocks nothing does: "
-                "a block may write only what it has read itself.",
+                hint="Between threads of one block a barrier helps. Between blocks nothing does: a block may "
+                "write only to elements that it has read itself.",
             ),
             Property("x is changed", _unchanged, "writes"),
             properties.right(
                 "even",
                 name="x becomes its transpose",
                 exact=True,
-                hint="Which two tiles change places? And which of them is the one at the diagonal?",
+                hint="Which two tiles change places? And which tile does one on the diagonal change places with?",
             ),
             properties.without(
                 "uninitialised read",
@@ -62,7 +62,7 @@ EXERCISES = (
                 hint="The element at row r and column c of x goes to row c and column r. The same condition holds for both.",
             ),
             properties.right(
-                "odd", "small", "large", "thin", name="also for sizes that the tile does not divide", exact=True
+                "odd", "small", "large", "thin", name="also for sizes that are not multiples of the tile", exact=True
             ),
             counters.fewest_sectors(
                 "load",
@@ -80,13 +80,13 @@ EXERCISES = (
                 advice="neighbouring threads (threadIdx.x) should write neighbours of a row, and each tile once",
             ),
             counters.no_bank_conflicts(
-                name="no two lanes meet in a bank",
-                advice="its lanes name different words of one bank",
-                hint="In which banks do the elements of a column lie? Padding or a swizzle parts them.",
+                name="no two lanes use different words of one bank",
+                advice="its lanes use different words of one bank",
+                hint="In which banks do the elements of a column lie? Padding or a swizzle separates them.",
             ),
             load_balance.balanced("x", hint="The launch has a block for every tile. Which tiles does a block move?"),
             scratch_memory.no_scratch_memory(
-                name="there is no second matrix", advice="keep in shared memory what has to wait for its place"
+                name="there is no second matrix", advice="keep what has to wait for its place in shared memory"
             ),
         ),
         bench={"N": 4096},

@@ -60,7 +60,7 @@ def written(name: str, hint: str = "") -> Property:
     return Property(name, broken, "writes", hint)
 
 
-def inputs_unchanged(name: str = "what it is given stays as it was") -> Property:
+def inputs_unchanged(name: str = "its inputs do not change") -> Property:
     """No call changes an argument that is no output: judged before values, which others may take from it."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
@@ -111,5 +111,5 @@ def _changed(trial: Trial, name: str) -> str | None:
     if not changed.any():
         return None
     lines = {one.line for one in trial.accesses if one.kind != "load" and {name, f"{name}_ptr"} & set(one.names)}
-    by = f"line {', '.join(map(str, sorted(lines)))} writes {name}, which is to be read: " if lines else ""
+    by = f"line {', '.join(map(str, sorted(lines)))} writes {name}, which should only be read: " if lines else ""
     return f"{by}{described(name, changed, 'is', 'are')} not what was given"

@@ -105,8 +105,8 @@ def few_other_operators(*cases: str, name: str, hint: str = "") -> Property:
             return None
         names = ", ".join(one.name for one in operators)
         return (
-            f"beside your kernel, PyTorch moves {moved:,} bytes ({names}), and x has {whole:,}; what is left for it to add "
-            "up are the partial sums of a few programs"
+            f"beside your kernel, PyTorch moves {moved:,} bytes ({names}), and x has {whole:,}; only the "
+            "partial sums of a few programs are left for it to add up"
         )
 
     return counted(name, cases, broken, hint)
@@ -120,7 +120,7 @@ def _once(kind: str, tensors: Sequence[str], cases: Sequence[str], name: str, ad
             here = [one for one in trial.accesses if one.kind == kind and f"{tensor}_ptr" in one.names]
             whole = (trial.call.args.get(tensor) if kind == "load" else trial.outputs[tensor]).nbytes
             if not trial.traces:
-                return "no kernel was launched: it is for every size and type"
+                return "no kernel was launched: launch it for every size and type"
             if not here:
                 return f"no line {verb} {tensor}_ptr: keep the names of the kernel's parameters"
             lines = ", ".join(str(line) for line in sorted({one.line for one in here}))

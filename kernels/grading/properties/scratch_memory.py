@@ -22,8 +22,8 @@ def no_scratch_memory(*cases: str, name: str, advice: str, most: Callable[[Trial
             if (loaded := sum(one.bytes for one in back)) > most(trial):
                 worst = max(back, key=lambda one: one.bytes)
                 return (
-                    f"line {worst.line} reads {', '.join(worst.names)}: {loaded:,} bytes come back from global memory that "
-                    f"is none of the arguments, where {most(trial):,} would do; {advice}\n(with {trial.where})"
+                    f"line {worst.line} reads {', '.join(worst.names)}: {loaded:,} bytes are read back from "
+                    f"global memory that is not an argument, where {most(trial):,} would do; {advice}\n(with {trial.where})"
                 )
         return None
 

@@ -13,12 +13,12 @@ _MEETING = re.compile(r"a barrier|a deadlock|a wait|__sync|__\w+_sync\b")  # how
 
 def reaches_barriers(hint: str) -> Property:
     """No call stopped at a barrier that not all threads reach, or at a shuffle that waits for a lane or reads one that left."""
-    return Property("all threads come to each barrier and shuffle", _stopped(at_meeting=True), "runs", hint)
+    return Property("all threads reach each barrier and shuffle", _stopped(at_meeting=True), "runs", hint)
 
 
 def finishes() -> Property:
     """No call stopped at anything else, such as a limit of time."""
-    hint = "Does every turn bring its loop nearer to the end? Can a divisor be 0?"
+    hint = "Does every iteration bring its loop nearer to the end? Can a divisor be 0?"
     return Property("it runs to its end", _stopped(at_meeting=False), "runs", hint)
 
 

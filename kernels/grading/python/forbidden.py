@@ -16,7 +16,7 @@ _OPERATORS = {"Library", "impl", "register_kernel"}  # of torch.library: another
 _MEMORY = {"numpy", "tolist", "item", "untyped_storage", "storage"}  # what the host would compute with
 _ON_A_GPU = {
     "autotune": "it times the configurations on a GPU, and there may be none: choose one",
-    "libdevice": "Triton's interpreter has none of it: tl has erf, exp, log and more",
+    "libdevice": "Triton's interpreter does not support it: tl has erf, exp, log and more",
 }
 _OWN = {"__init__", "__name__", "__doc__", "_check", "_assert_async"}  # the last two are torch's, and for everybody
 
@@ -52,7 +52,7 @@ def _wrong(node: ast.AST, imported: set[str]) -> str | None:
         for name in (f"{module}{alias.name}" for alias in node.names):
             first, *rest = name.split(".")
             if first not in _IMPORTS:
-                return f"import {name}: it needs no more than {', '.join(sorted(_IMPORTS - {'__future__'}))}"
+                return f"import {name}: all you need is {', '.join(sorted(_IMPORTS - {'__future__'}))}"
             if any(map(_private, rest)):
                 return f"import {name}"
     if isinstance(node, ast.Name) and node.id in _NAMES:
@@ -73,7 +73,7 @@ def _on_the_host(node: ast.AST) -> str | None:
     names += [node.attr] if isinstance(node, ast.Attribute) else []
     for name in names:
         if name in _MEMORY:
-            return f"use {ast.unparse(node)}: values are for the kernel to compute with"
+            return f"use {ast.unparse(node)}: leave values to the kernel"
         if name in _ON_A_GPU:
             return f"use {name}: {_ON_A_GPU[name]}"
     return None
@@ -85,13 +85,13 @@ def _to_the_cpu(node: ast.AST) -> str | None:
     `.cpu()`, `.to("cpu")` and `.item()` are seen in the graph.
     """
     if isinstance(node, ast.Attribute) and node.attr in ("numpy", "from_numpy"):
-        return f"use {ast.unparse(node)}: NumPy's arrays are on the CPU, and a GPU's values would have to go there"
+        return f"use {ast.unparse(node)}: NumPy's arrays are on the CPU, and values would have to be copied there from a GPU"
     if isinstance(node, ast.Call):
         makes = isinstance(node.func, (ast.Name, ast.Attribute)) and ast.unparse(node.func).endswith("device")
         named = [one.value for one in node.keywords if one.arg == "device" or (makes and one.arg == "type")]
         for one in (*named, *(node.args[:1] if makes else ())):
             if isinstance(one, ast.Constant) and str(one.value).partition(":")[0] == "cpu":
-                return f"name the CPU: {ast.unparse(node)}; a tensor goes where others are by x.device"
+                return f"name the CPU: {ast.unparse(node)}; put a tensor where others are with x.device"
     return None
 
 

@@ -21,10 +21,10 @@ _OPERATORS = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_n
 
 # What Dynamo says of a break, and what it means here.
 _BREAKS = {
-    "Data-dependent": "what to do next depends on a value, and while the graph is traced there are none",
-    "data-dependent": "what to do next depends on a value, and while the graph is traced there are none",
-    "print": "print is for Python to do, at every call, and not in the graph",
-    "torch.compiler.disable": "it keeps the compiler out",
+    "Data-dependent": "what to do next depends on a value, and there are no values while the graph is traced",
+    "data-dependent": "what to do next depends on a value, and there are no values while the graph is traced",
+    "print": "print is run by Python at every call, and cannot be in the graph",
+    "torch.compiler.disable": "it turns the compiler off",
     "call_function cond(": "torch.cond makes the GPU's work wait for a value, and takes no Python float among its operands",
 }
 
@@ -194,7 +194,7 @@ def only_torch_operators(name: str) -> Property:
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if not one.facts["break"]):
             if not trial.facts["runs"]:
-                return f"no graph ran in the call with {trial.where}: the compiler was not let in"
+                return f"no graph ran in the call with {trial.where}: the compiler was turned off"
             if foreign := trial.facts["foreign"]:
                 return (
                     f"the graph only calls {foreign[0]}, and a backend cannot look into that: use PyTorch's operators"

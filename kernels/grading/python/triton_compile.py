@@ -21,17 +21,17 @@ from kernels.triton import compiler
 
 _REFUSED = "Triton's compiler refuses it"
 _LANGUAGE = (
-    "A kernel has numbers, blocks of them, pointers, and functions of tl or with @triton.jit. The rest of Python, and "
-    "variables outside that are no tl.constexpr(…), are not for a GPU."
+    "A kernel has numbers, blocks of them, pointers, and functions of tl or with @triton.jit. The rest "
+    "of Python, and variables outside it that are not tl.constexpr(…), cannot run on a GPU."
 )
 # What Triton's interpreter says of a mistake, by a sign of it, and what to do.
 _ADVICE = {
     "has no attribute 'grid_idx'": "a kernel is launched with its grid in brackets: kernel[grid](…)",
-    "only convert an array of size 1": "this is for one number, and here is a block of them: in a kernel, tl has the "
-    "functions, and tl.load and tl.store take a block of pointers",
-    "must be Tensor, not tensor": "torch's functions are for the host: in a kernel, tl has them",
+    "only convert an array of size 1": "this is for one number, and here it is given a block of them: in a "
+    "kernel, use the functions of tl, and tl.load and tl.store take a block of pointers",
+    "must be Tensor, not tensor": "torch's functions are for the host: in a kernel, use those of tl",
     "'int' object is not iterable": "a pointer takes no brackets: tl.load(x_ptr + places) loads a block",
-    "'int' object has no attribute": "in Triton's interpreter a loop counts in numbers of Python; tl.cast(number, tl.int64) "
+    "'int' object has no attribute": "in Triton's interpreter a loop counts in Python numbers; tl.cast(number, tl.int64) "
     "is right there and on a GPU",
 }
 _tried: set[tuple] = set()  # kernels, types and flags, of this process, which tries one submission
@@ -88,7 +88,7 @@ def _refusal(trial: Trial, results: list | None, left: dict, facts: dict, error:
         error = re.sub(r" at 0x[0-9a-f]+", "", error)  # so that it stays the same
         return error if error.startswith(_REFUSED) else f"{_REFUSED}: {error}"
     missing = {trace.kernel for trace in trial.traces} - facts["kernels"]
-    return f"{_REFUSED}: {', '.join(missing)} was not launched when it was to be compiled" if missing else None
+    return f"{_REFUSED}: {', '.join(missing)} was not launched when it should have been compiled" if missing else None
 
 
 def advised(said: str, advice: Mapping[str, str], trial: Trial) -> str:

@@ -61,7 +61,7 @@ def load(name: str, source: str) -> Callable:
     exec(compile(source, str(path), "exec"), vars(module))
     function = getattr(module, name, None)
     if not callable(function):
-        raise NameError(f"the text defines no function {name}")
+        raise NameError(f"the source defines no function {name}")
     return function
 
 

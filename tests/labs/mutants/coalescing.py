@@ -6,7 +6,7 @@ _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
 _WRITTEN = "every element of y is written"
 _RIGHT = "y[b, h, s, d] is x[b, s, h, d]"
-_ANY_SIZE = "also for sizes that are no power of two"
+_ANY_SIZE = "also for sizes that are not powers of two"
 _READS = "x is read in the fewest sectors"
 _WRITES = "y is written in the fewest sectors"
 _SHARED = "the blocks share the work"
@@ -124,7 +124,7 @@ MUTANTS = [
             "each element written twice",
             "y[i] =",
             "y[B * S * H * D - 1 - i] = 0; y[i] =",
-            "no two threads write one place differently",
+            "no two threads write different values to one element",
         ),
         (
             "a neighbour read, too",

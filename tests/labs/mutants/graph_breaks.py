@@ -4,11 +4,11 @@ from mutants import Mutant
 
 _ENDS = "it runs to its end"
 _CLIPPED = "the rows are clipped"
-_ZEROS = "the gradient of a row of zeros is no NaN"
+_ZEROS = "the gradient of a row of zeros is not NaN"
 _MEANS = "y holds the means, times the factor of the step"
 _GRADIENT = "the gradient is right"
 _BREAK = "one graph, with no break"
-_ALL = "all of it is in the graph"
+_ALL = "everything is in the graph"
 _ASKS = "the graph asks for no value"
 _ONCE = "compiled once for all calls"
 

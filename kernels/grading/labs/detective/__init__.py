@@ -43,16 +43,16 @@ def _not_given(trials: Sequence[Trial]) -> str | None:
         if y.isnan().any():
             return (
                 f"{described('y', y.isnan(), 'is', 'are')} NaN: never written, or made of a shuffle from a lane that did not "
-                "take part. What such a shuffle gives is not defined; here it is NaN"
+                "take part. What such a shuffle gives is undefined; here it is NaN"
             )
     return None
 
 
 _GIVEN = Property(
-    "no sum is made of what no lane gave",
+    "no sum includes a value that no lane provided",
     _not_given,
     "writes",
-    hint="Which lane is read at apart = 1 by lane 1? Does it come to the shuffle, and does the mask name it?",
+    hint="Which lane is read at apart = 1 by lane 1? Does it take part in the shuffle, and does the mask name it?",
 )
 
 
@@ -63,7 +63,9 @@ def _exercise(
     drawn: dict[str, dict[str, range]],
     *of_its_own: Property,
 ) -> Exercise:
-    come = "All threads of the block have to come to a barrier, and to a shuffle all lanes that its mask names."
+    come = (
+        "All threads of the block must reach a barrier, and all lanes that a shuffle's mask names must take part in it."
+    )
     every = properties.stays_inside(), termination.reaches_barriers(hint=come), termination.finishes()
     return Exercise(name=name, language="cuda", call=call, cases=cases, drawn=drawn, properties=(*every, *of_its_own))
 
@@ -80,7 +82,7 @@ EXERCISES = (
         {"even": {"n": range(256, 4097, 128)}, "odd": {"n": range(129, 1000)}},
         _ordered(hint="Which 130 elements does the last line read, and which are written? Count both for thread 127."),
         properties.right("even", name="y[i] is the mean of three"),
-        properties.right("odd", "one", name="also where a block hangs over the end"),
+        properties.right("odd", "one", name="also where a block extends past the end"),
         counters.fewest_sectors(
             "load",
             "x",
@@ -90,7 +92,7 @@ EXERCISES = (
             times=1.5,
         ),
         counters.at_most(
-            "barriers", lambda n: -(-n // 128), name="one barrier a block", advice="what is missing is no barrier"
+            "barriers", lambda n: -(-n // 128), name="one barrier a block", advice="it is not a barrier that is missing"
         ),
     ),
     _exercise(
@@ -108,7 +110,7 @@ EXERCISES = (
             "prime": {"M": range(1, 5), "T": range(33, 300)},
             "ten warps": {"T": range(289, 1000)},
         },
-        _ordered(hint="Within a step, no one may read what another one writes."),
+        _ordered(hint="Within a step, no thread may read what another writes."),
         properties.right("power of two", name="y[m] is the sum of row m"),
         properties.right(
             "three warps",
@@ -116,7 +118,7 @@ EXERCISES = (
             "one",
             "ten warps",
             name="for a block of any size",
-            hint="Follow a block of 6 with pencil and paper: who adds which element, at half = 3, and then?",
+            hint="Follow a block of 6 with pencil and paper: which thread adds which element, at half = 3, and then?",
         ),
         _shared_passes(
             lambda M, T: M * T // 2,
@@ -128,7 +130,7 @@ EXERCISES = (
             "barriers",
             lambda M, T: M * (2 + (T - 1).bit_length()),
             name="one barrier a step",
-            advice="it is enough that all meet once before the next step",
+            advice="one barrier before the next step is enough",
         ),
     ),
     _exercise(
@@ -148,12 +150,12 @@ EXERCISES = (
         ),
         properties.without(
             "uninitialised read",
-            name="no bin is counted in before it was cleared",
+            name="no bin is used before it is cleared",
             hint="How many threads has the block, and how many bins?",
         ),
-        properties.right("many", name="counts[block, b] is how often b was met"),
+        properties.right("many", name="counts[block, b] is how often b occurs"),
         properties.right("odd", "few", name="also for a few numbers"),
-        properties.right("alike", name="also where one number is met very often"),
+        properties.right("alike", name="also where one number occurs very often"),
         counters.at_most(
             "shared_store_wavefronts",
             lambda n, values: 3 * 32,  # 256 bins for each of the four warps
@@ -164,7 +166,7 @@ EXERCISES = (
             advice="a warp writes 32 neighbouring bins at once",
         ),
         counters.at_most(
-            "barriers", lambda n, values: 3 * 2, name="two barriers a block", advice="three phases have two borders"
+            "barriers", lambda n, values: 3 * 2, name="two barriers a block", advice="three phases have two boundaries"
         ),
     ),
     _exercise(
@@ -177,21 +179,21 @@ EXERCISES = (
             "one tile",
             "tiles",
             name="y[i] is the sum of the distances to all points",
-            hint="What does `sum` hold at first? A variable that was given no value holds anything, on the CPU something like "
-            "-1.7e38 or NaN. And which elements of x have come by in `tile`, at the end?",
+            hint="What does `sum` hold at first? A variable without an initial value holds anything, on the CPU something like "
+            "-1.7e38 or NaN. And which elements of x have been in `tile` by the end?",
         ),
         properties.right("odd", "few", name="also where the last tile is not full"),
         counters.at_most(
             "global_load_requests",
             lambda n: 4 * _blocks(n) * (_blocks(n) + 1),
-            name="x still comes by way of the tile",
-            advice="each element is needed by 64 threads: one of them reads it for all",
+            name="x still goes through the tile",
+            advice="64 threads need each element: one of them reads it for all",
         ),
         counters.at_most(
             "barriers",
             lambda n: 2 * _blocks(n) ** 2,
             name="at most two barriers a tile",
-            advice="within a tile the threads only read: no one need wait",
+            advice="within a tile the threads only read: none need wait",
         ),
     ),
     _exercise(
@@ -206,8 +208,8 @@ EXERCISES = (
         counters.at_most(
             "shared_store_wavefronts",
             lambda n: 0,
-            name="the sums still go by shuffles",
-            advice="within a warp, registers can be passed on directly",
+            name="the sums are still passed by shuffles",
+            advice="within a warp, registers can be passed directly",
         ),
         counters.at_most(
             "global_load_requests",
@@ -227,10 +229,14 @@ EXERCISES = (
             "long": {"M": 1, "N": 70_000, "values": 1 << 24},
         },
         {"all different": {"N": range(4000, 8000)}, "ties": {"M": range(1, 6), "N": range(129, 600)}},
-        _ordered(hint="Two threads find the same largest value at different places. What does each do with `first`?"),
-        properties.right("all different", name="where[m] is the place of the largest value of row m"),
+        _ordered(
+            hint="Two threads find the same largest value at different positions. What does each do with `first`?"
+        ),
+        properties.right("all different", name="where[m] is the position of the largest value of row m"),
         properties.right("ties", "all alike", "one", name="of equal values, the first"),
-        properties.right("long", name="also in a row of many thousands", hint="How large is the largest place?"),
+        properties.right(
+            "long", name="also in a row of many thousand elements", hint="How large is the largest position?"
+        ),
         counters.at_most(
             "global_load_requests",
             lambda M, N, values: 2 * M * -(-N // 32),
@@ -241,7 +247,7 @@ EXERCISES = (
             "barriers",
             lambda M, N, values: 3 * M,
             name="at most three barriers a row",
-            advice="what decides between threads without order is no barrier",
+            advice="a barrier does not decide between threads that have no order",
         ),
     ),
 )

@@ -131,7 +131,7 @@ DRILLS = (
             },
             "the largest of the first three": lambda x, n, **_: {"y": x.view(n, 4)[:, :3].amax(1)},
         },
-        inside="n is the number of elements of y; x has 4 n.",
+        inside="n is the number of elements of y; x has 4n.",
         hint="Begin with the first of the four, and compare the other three with it.",
     ),
     drill(
@@ -141,7 +141,7 @@ DRILLS = (
         {"odd": {"n": range(33, 100), "K": range(1, 8)}},
         "y[i] is the sum of w[k] × x[i + k]",
         {
-            "w[k] × x[i]: the window does not move on": lambda x, w, n, **_: {"y": x[:n] * w.sum()},
+            "w[k] × x[i]: the window does not move": lambda x, w, n, **_: {"y": x[:n] * w.sum()},
             "w backwards": lambda x, w, **_: {"y": x.unfold(0, len(w), 1) @ w.flip(0)},
         },
         inside="x has n + K − 1 elements: the last window just fits.",

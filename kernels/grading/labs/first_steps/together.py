@@ -125,11 +125,11 @@ DRILLS = (
         "y[i] is the sum of x[0] to x[i]",
         {
             "the sum up to x[i − 1]": lambda x, **_: {"y": x.cumsum(0) - x},
-            "x[i] + x[i − 1], after one turn": lambda x, **_: {"y": x + torch.cat([x.new_zeros(1), x[:-1]])},
+            "x[i] + x[i − 1], after one round": lambda x, **_: {"y": x + torch.cat([x.new_zeros(1), x[:-1]])},
         },
         _loads("x", "x is loaded once"),
         together=True,
-        hint="In each turn: read what is so far to the left, wait, add it, wait.",
+        hint="In each round: read the element that lies step to the left, wait, add it, wait.",
     ),
     drill(
         "softmax_row",
@@ -145,7 +145,7 @@ DRILLS = (
         },
         _loads("x", "x is loaded once"),
         together=True,
-        hint="exp(89) is infinite in a float. Subtract the largest of the row first: numerator and sum change alike.",
+        hint="exp(89) is infinite in a float. Subtract the largest of the row first: both change by the same factor.",
     ),
     drill(
         "transpose",
@@ -173,6 +173,6 @@ DRILLS = (
         _loads("a", "a is loaded once for each tile of a row", lambda N, **_: blocks(N, 16)),
         _loads("b", "b is loaded once for each tile of a column", lambda M, **_: blocks(M, 16)),
         together=True,
-        hint="A tile that hangs over the edge is filled with 0 there.",
+        hint="A tile that extends past the edge is filled with 0 there.",
     ),
 )

@@ -108,7 +108,7 @@ EXERCISES = (
                 *_STRIDED,
                 name="also where x is not contiguous",
                 stage="compiles",
-                hint="The kernel takes the elements as they follow each other in memory, whatever the strides. "
+                hint="The kernel takes the elements in the order of memory, whatever the strides. "
                 "x.contiguous() is x itself, or a copy in that order.",
             ),
             properties.fact_property(
@@ -120,7 +120,7 @@ EXERCISES = (
             ),
             properties.fact_property(
                 "fake",
-                "the fake implementation says what comes out",
+                "the fake implementation describes the result",
                 "compiles",
                 lambda found, _: found,
                 "It is given x without memory, and returns a new tensor without memory: x.new_empty(…) has x's dtype and "
@@ -154,7 +154,7 @@ EXERCISES = (
                 *_STRIDED,
                 name="also where dy or x is not contiguous",
                 stage="right",
-                hint="launch_backward takes both to be contiguous. dy may be transposed, or one value with strides of 0.",
+                hint="launch_backward assumes that both are contiguous. dy may be transposed, or one value with strides of 0.",
             ),
             properties.fact_property(
                 "unnoticed",
@@ -164,14 +164,14 @@ EXERCISES = (
                 "A tensor that is kept by ctx.save_for_backward is compared with its version. One that is an attribute "
                 "of ctx is not.",
             ),
-            properties.fact_property("kept", "nothing is kept but x", "right", properties.kept),
+            properties.fact_property("kept", "nothing but x is kept", "right", properties.kept),
             properties.launched_once(
                 "forward and backward are one launch each",
                 {"launched": "rms_norm_kernel", "backward launched": "rms_norm_backward_kernel"},
             ),
             properties.fact_property(
                 "backward fake",
-                "the backward's fake implementation says what comes out, too",
+                "the backward's fake implementation describes the result, too",
                 "costs",
                 lambda found, _: found,
                 "dx has the shape and the dtype of x, which are passed on as they are, and is contiguous, whatever dy and x "
@@ -217,20 +217,18 @@ EXERCISES = (
                 *_STRIDED,
                 name="also where it is not contiguous",
                 stage="compiles",
-                hint="Both are taken as contiguous: copy what is not. What is written to a copy has to come back: "
+                hint="Both are assumed to be contiguous: copy what is not. What is written to a copy has to be copied back: "
                 "average.copy_(…) writes to average, wherever that lies.",
             ),
             properties.fact_property(
                 "around",
-                "what lies around average stays",
+                "what lies around average does not change",
                 "compiles",
-                lambda changed, _: (
-                    "elements of the wider matrix that are none of average were changed" if changed else None
-                ),
+                lambda changed, _: "elements of the wider matrix outside average were changed" if changed else None,
             ),
             properties.fact_property(
                 "schema",
-                "the schema says what is changed",
+                "the schema declares what is changed",
                 "writes",
                 lambda found, _: properties.schema(*found),
                 "mutates_args has the names of the arguments that the operator writes to, and -> None says that it returns "

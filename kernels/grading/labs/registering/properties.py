@@ -78,7 +78,7 @@ def one_graph() -> Property:
 
 
 def compiled_once() -> Property:
-    hint = "A fake implementation that needs a size as a number ties it down, the backward's as well."
+    hint = "A fake implementation that needs a size as a number ties the graph to it, and so does the backward's."
     return _tried("compilations", torch_compile.compiled_once("compiled once for all sizes", hint))
 
 
@@ -104,14 +104,14 @@ def schema(declared: set[str], changed: set[str], results: int) -> str | None:
     if missing := changed - declared:
         return (
             f"{', '.join(sorted(missing))} is changed, and the schema does not say so: a compiler may move the call, or "
-            "leave it out, since no one takes its result"
+            "leave it out, since its result is not used"
         )
     if spare := declared - changed:
         return (
-            f"the schema says that {', '.join(sorted(spare))} is changed, and it is not: a compiler may copy it first, for "
-            "whoever reads it later"
+            f"the schema says that {', '.join(sorted(spare))} is changed, and it is not: a compiler may copy "
+            "it first, in case something reads it later"
         )
-    return "the schema promises a result, and what is asked for is in average: nothing is returned" if results else None
+    return "the schema promises a result, but the result is in average: return nothing" if results else None
 
 
 def backward_operator(operators: list[str], trial: Trial) -> str | None:

@@ -3,7 +3,7 @@
 from mutants import Mutant
 
 _INSIDE = "it stays inside its arrays"
-_COME = "all threads come to each barrier and shuffle"
+_COME = "all threads reach each barrier and shuffle"
 _ENDS = "it runs to its end"
 _ORDER = "no race, and no uninitialised read"
 
@@ -11,7 +11,7 @@ _SCAN = """for (int apart = 1; apart < 32; apart *= 2) {
         float before = __shfl_up_sync(0xffffffff, sum, apart);
         if (lane >= apart) sum += before;
     }"""
-_GIVEN = "no sum is made of what no lane gave"
+_GIVEN = "no sum includes a value that no lane provided"
 _RUNNING = "y[i] is the sum of its stretch, from the first element to i"
 
 
@@ -39,7 +39,7 @@ _RUNNING_SUM = (
         "float before = __shfl_up_sync(0xffffffff, sum, apart);",
         "__shared__ float s[128]; s[threadIdx.x] = sum; __syncwarp();\n"
         "        float before = lane >= apart ? s[threadIdx.x - apart] : 0; __syncwarp();",
-        "the sums still go by shuffles",
+        "the sums are still passed by shuffles",
     ),
     (
         "every lane adds up its own",
@@ -56,7 +56,7 @@ _BOTH = f"""atomicMax(&most, __float_as_uint(x[n]));
     // BEGIN SOLUTION
     {_SEARCH}"""
 _EQUAL = "of equal values, the first"
-_LARGEST = "where[m] is the place of the largest value of row m"
+_LARGEST = "where[m] is the position of the largest value of row m"
 
 
 def _then(what: str) -> str:
@@ -78,8 +78,13 @@ _FIRST_LARGEST = (
     ),
     ("begun at the first place", "first = N;", "first = 0;", _LARGEST),
     ("whole numbers", _BOTH, _BOTH.replace("__float_as_uint(x[n])", "(unsigned)x[n]"), _EQUAL),
-    ("places of 16 bits", _FOUND, _then("atomicMin(&first, (unsigned short)n);"), "also in a row of many thousands"),
-    ("places of 15 bits", _FOUND, _then("atomicMin(&first, n & 0x7fff);"), "also in a row of many thousands"),
+    (
+        "places of 16 bits",
+        _FOUND,
+        _then("atomicMin(&first, (unsigned short)n);"),
+        "also in a row of many thousand elements",
+    ),
+    ("places of 15 bits", _FOUND, _then("atomicMin(&first, n & 0x7fff);"), "also in a row of many thousand elements"),
     ("no barrier before the search", "__syncthreads();\n    // BEGIN", "// BEGIN", _ORDER),
     (
         "no barrier after the search",

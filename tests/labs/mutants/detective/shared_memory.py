@@ -3,7 +3,7 @@
 from mutants import Mutant
 
 _INSIDE = "it stays inside its arrays"
-_COME = "all threads come to each barrier and shuffle"
+_COME = "all threads reach each barrier and shuffle"
 _ENDS = "it runs to its end"
 _RACE = "no race"
 _ORDER = "no race, and no uninitialised read"
@@ -23,7 +23,7 @@ _SMOOTH = (
         "s[129] = x[min(i + 1, n - 1)]",
         "y[i] is the mean of three",
     ),
-    ("a guard by repeating", "i < n ? x[i] : 0", "x[min(i, n - 1)]", "also where a block hangs over the end"),
+    ("a guard by repeating", "i < n ? x[i] : 0", "x[min(i, n - 1)]", "also where a block extends past the end"),
     (
         "neighbours from global memory",
         "(s[t] + s[t + 1] + s[t + 2])",
@@ -79,7 +79,7 @@ _ROW_TOTAL = (
 )
 
 _CLEAR = "for (int b = t; b < 256; b += 128) bins[b] = 0;"
-_CLEARED = "no bin is counted in before it was cleared"
+_CLEARED = "no bin is used before it is cleared"
 
 _HISTOGRAM = (
     ("as it was given", _CLEAR, "if (t < 256) bins[t] = 0;", _CLEARED),
@@ -98,11 +98,11 @@ _HISTOGRAM = (
     ),
     ("spare threads leave", "int t = threadIdx.x;", "int t = threadIdx.x; if (t >= n) return;", _COME),
     ("a division by 0", "bins[x[i]]", "bins[x[i] / (256 / n)]", _ENDS),
-    ("cleared to one", "bins[b] = 0;", "bins[b] = 1;", "counts[block, b] is how often b was met"),
+    ("cleared to one", "bins[b] = 0;", "bins[b] = 1;", "counts[block, b] is how often b occurs"),
     ("whole strides only", "i < n;", "i < n / 128 * 128;", "also for a few numbers"),
-    ("counts of a byte", "= bins[b];", "= (unsigned char)bins[b];", "also where one number is met very often"),
-    ("counts of two bytes", "= bins[b];", "= (unsigned short)bins[b];", "also where one number is met very often"),
-    ("counts up to a limit", "= bins[b];", "= min(bins[b], 65535);", "also where one number is met very often"),
+    ("counts of a byte", "= bins[b];", "= (unsigned char)bins[b];", "also where one number occurs very often"),
+    ("counts of two bytes", "= bins[b];", "= (unsigned short)bins[b];", "also where one number occurs very often"),
+    ("counts up to a limit", "= bins[b];", "= min(bins[b], 65535);", "also where one number occurs very often"),
     (
         "one thread clears all",
         _CLEAR,
@@ -170,7 +170,7 @@ _DISTANCES = (
         "no tile",
         _TILE,
         "sum += fabsf(mine - x[first + j]);\n        __syncthreads();",
-        "x still comes by way of the tile",
+        "x still goes through the tile",
     ),
     ("a barrier at every element", _TILE, f"{{ {_ADD} __syncthreads(); }}", "at most two barriers a tile"),
 )

@@ -6,7 +6,7 @@ from mutants.first_steps.right import ACCEPTED
 __all__ = ["ACCEPTED", "MUTANTS"]
 
 _INSIDE = "it stays inside its arrays"
-_MEETS = "all threads come to each barrier and shuffle"
+_MEETS = "all threads reach each barrier and shuffle"
 _ENDS = "it runs to its end"
 _RACE = "no race"
 _KNOWN = "nothing is read before it is written"
