@@ -35,63 +35,74 @@ def checkpoint(
     Args:
         model: with at least one such block.
         policy: "all" blocks; "keep products", which keeps the results of matrix products and computes the cheap rest again;
-            or a function that says of a block whether it is to forget. With `bytes`, a function says how important it is
-            that a block keeps its activations, and the least important forget first; otherwise those do whose second
-            forward takes the fewest operations for a byte that it frees.
-        bytes: that the tracked peak of a training step may take; as few blocks as that order allows forget. None for all
-            that the policy chooses.
+            or a function that says of a block whether it is to forget, and with `bytes` how soon: the greatest values first.
+            The two strings let those blocks forget first whose second forward takes the fewest operations for a byte freed.
+        bytes: what the tracked peak of a training step may take, at most; as few blocks as that order allows forget. None
+            for all that the policy chooses.
         inputs: with `bytes`, what the model is called with; their shapes and dtypes count.
 
     Returns:
         the names of the blocks that forget, in the model's order.
 
     Raises:
-        ValueError: another policy, a model without blocks, `bytes` without `inputs`, or fewer bytes than any number of
-            blocks in that order reaches: the error names the smallest peak. The model is then what it was.
+        ValueError: another policy, a model without blocks, a block with a forward of its own instead of its class's, `bytes`
+            without `inputs` or the reverse, or fewer bytes than any number of blocks in that order reaches: the error names
+            the smallest peak. The model is then what it was.
     """
     blocks = dict(_blocks(model))
     if not blocks:
         raise ValueError("model: has no nn.Sequential or nn.ModuleList, expected one with the blocks to checkpoint")
     if isinstance(policy, str) and policy not in ("all", "keep products"):
         raise ValueError(f"policy: got {policy!r}, expected 'all', 'keep products' or a function of a block")
-    if bytes is not None and not inputs:
-        raise ValueError("inputs: got none, expected with `bytes` what the model is called with")
+    if own := [name for name, block in blocks.items() if "forward" in vars(block) and not _ours(block)]:
+        raise ValueError(f"model: its block {own[0]} has a forward of its own, expected its class's")
+    if (bytes is None) != (not inputs):
+        raise ValueError(f"inputs: got {len(inputs)}, expected what the model is called with, together with `bytes`")
     forward = _forgets_all_but_products if policy == "keep products" else _forgets
-    if bytes is None:
-        chosen = [name for name, block in blocks.items() if not callable(policy) or policy(block)]
-    else:
-        chosen = _within(bytes, model, blocks, policy, forward, inputs)
+    chosen = [name for name, block in blocks.items() if not callable(policy) or policy(block)]
+    if bytes is not None:
+        before = {name: vars(block).get("forward") for name, block in blocks.items()}
+        try:
+            chosen = _within(bytes, model, blocks, _order(model, blocks, chosen, policy, inputs), forward, inputs)
+        finally:
+            for name, method in before.items():
+                vars(blocks[name]).pop("forward", None)
+                if method is not None:
+                    blocks[name].forward = method
     _choose(blocks, chosen, forward)
     return [name for name in blocks if name in chosen]
+
+
+def _order(
+    model: nn.Module,
+    blocks: dict[str, nn.Module],
+    chosen: list[str],
+    policy: str | Callable[[nn.Module], bool | float],
+    inputs: tuple[torch.Tensor, ...],
+) -> list[str]:
+    """The chosen blocks, those first that forget first."""
+    if callable(policy):
+        return sorted(chosen, key=lambda name: -float(policy(blocks[name])))
+    _choose(blocks, [], _forgets)
+    importance = {name: cost.importance for name, cost in costs(model, blocks, *inputs).items()}
+    return sorted(chosen, key=lambda name: importance[name])
 
 
 def _within(
     budget: int,
     model: nn.Module,
     blocks: dict[str, nn.Module],
-    policy: str | Callable[[nn.Module], bool | float],
+    order: list[str],
     forward: Callable[..., Any],
     inputs: tuple[torch.Tensor, ...],
 ) -> list[str]:
-    """The first blocks, by importance, with which the tracked peak stays within the budget."""
-    before = {name: vars(block).get("forward") for name, block in blocks.items()}
-    try:
-        _choose(blocks, [], forward)
-        if callable(policy):
-            importance = {name: float(policy(block)) for name, block in blocks.items()}
-        else:
-            importance = {name: cost.importance for name, cost in costs(model, blocks, *inputs).items()}
-        order, peaks = sorted(blocks, key=lambda name: importance[name]), []
-        for count in range(len(order) + 1):
-            _choose(blocks, order[:count], forward)
-            peaks.append(track(model, *inputs).bytes)
-            if peaks[-1] <= budget:
-                return order[:count]
-    finally:
-        for name, block in blocks.items():
-            vars(block).pop("forward", None)
-            if before[name] is not None:
-                block.forward = before[name]
+    """The first blocks in this order with which the tracked peak stays within the budget."""
+    peaks = []
+    for count in range(len(order) + 1):
+        _choose(blocks, order[:count], forward)
+        peaks.append(track(model, *inputs).bytes)
+        if peaks[-1] <= budget:
+            return order[:count]
     raise ValueError(
         f"bytes: got {budget:,}, expected at least {min(peaks):,}, the smallest peak, "
         f"with {peaks.index(min(peaks))} of {len(blocks)} blocks checkpointed"
@@ -103,8 +114,12 @@ def _choose(blocks: dict[str, nn.Module], chosen: list[str], forward: Callable[.
     for name, block in blocks.items():
         if name in chosen:
             block.forward = MethodType(forward, block)
-        elif getattr(vars(block).get("forward"), "__func__", None) in (_forgets, _forgets_all_but_products):
+        elif _ours(block):
             del block.forward
+
+
+def _ours(block: nn.Module) -> bool:
+    return getattr(vars(block).get("forward"), "__func__", None) in (_forgets, _forgets_all_but_products)
 
 
 def _blocks(model: nn.Module) -> list[tuple[str, nn.Module]]:
