@@ -1,8 +1,8 @@
 """What each block of a model keeps for the backward, and how many operations it would take to compute that again."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -35,10 +35,10 @@ def costs(model: nn.Module, blocks: Mapping[str, nn.Module], *args: torch.Tensor
     return found
 
 
-def _counted(block: nn.Module, name: str, found: dict[str, Cost]):
+def _counted(block: nn.Module, name: str, found: dict[str, Cost]) -> Callable[..., Any]:
     forward = block.forward
 
-    def counted(*args, **kwargs):
+    def counted(*args: Any, **kwargs: Any) -> Any:
         kept: dict[int, torch.UntypedStorage] = {}
         given = {_key(one) for one in (*args, *kwargs.values(), *block.parameters()) if isinstance(one, torch.Tensor)}
 

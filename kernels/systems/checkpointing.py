@@ -64,13 +64,13 @@ def check(make: Callable[..., list[str]], device: str) -> tuple[float, str | Non
         if not chosen or kept_bytes(model.to(device), x.to(device)) >= kept_bytes(kept.to(device), x.to(device)):
             return math.inf, f"{policy}: as many bytes are kept for the backward as without it"
     kept, x = uneven(), torch.randn(32, 64)
-    for policy, order in (("all", "140325"), (lambda block: block[0].rank, "543210")):
+    for policy, order in (("all", "140325"), (lambda block: block.rank, "543210")):
         peaks = []
         for rank, block in enumerate(kept):
-            block[0].rank = rank + 1
+            block.rank = rank + 1  # type: ignore[assignment]
         for count in range(len(order) + 1):
             model = copy.deepcopy(kept)
-            checkpoint(model, lambda block, chosen=order[:count]: str(block[0].rank - 1) in chosen)
+            checkpoint(model, partial(among, order[:count]))
             peaks.append(measured(model, x))
         for budget in (peaks[0], peaks[1], (peaks[2] + peaks[3]) // 2):
             model = copy.deepcopy(kept)
@@ -89,6 +89,10 @@ def check(make: Callable[..., list[str]], device: str) -> tuple[float, str | Non
             if f"{min(peaks):,}" not in str(error):
                 return math.inf, f"the error does not name the smallest peak, {min(peaks):,}: {error}"
     return 0.0, None
+
+
+def among(ranks: str, block: nn.Module) -> bool:
+    return str(int(block.rank) - 1) in ranks  # type: ignore[arg-type]
 
 
 def differs(kept: nn.Module, model: nn.Module, x: torch.Tensor, device: str) -> str | None:
@@ -115,7 +119,8 @@ def kept_bytes(model: nn.Module, x: torch.Tensor) -> int:
 
 def measured(model: nn.Module, x: torch.Tensor) -> int:
     """The most bytes that lived at one time in a step that was really taken, on a CPU."""
-    held, live, peak = {}, sum(one.nbytes for one in (x, *model.parameters())), 0
+    held: dict[int, int] = {}
+    live = peak = sum(one.nbytes for one in (x, *model.parameters()))
     model = copy.deepcopy(model)
     for event in record(lambda: model(x).sum().backward()):
         if event.bytes is None:
