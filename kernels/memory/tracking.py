@@ -1,7 +1,8 @@
 """How many bytes a training step takes at most, and what they hold: exact, and the same on every machine."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -32,9 +33,7 @@ def track(model: nn.Module, *args: torch.Tensor, optimizer: Callable[..., torch.
         args: what it is called with; their shapes and dtypes count.
         optimizer: such as torch.optim.AdamW; None for no step.
     """
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fake = _faked(copy.deepcopy(model), mode)
-        inputs: Sequence[torch.Tensor] = [torch.empty_like(arg, device="cpu") for arg in args]
+    with faked(model, *args) as (fake, inputs):
         stepped = optimizer(fake.parameters()) if optimizer else None
         tracker = MemTracker()
         tracker.track_external(fake, *inputs, *([stepped] if stepped else []))
@@ -47,7 +46,15 @@ def track(model: nn.Module, *args: torch.Tensor, optimizer: Callable[..., torch.
     return Peak(total, {str(kind).rpartition(".")[2].lower(): size for kind, size in peak.items() if size})
 
 
-def _faked(model: nn.Module, mode: FakeTensorMode) -> nn.Module:
+@contextmanager
+def faked(model: nn.Module, *args: torch.Tensor) -> Iterator[tuple[nn.Module, Sequence[torch.Tensor]]]:
+    """A copy of the model, and its arguments, that have no memory, as long as this is entered."""
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        fake = _faked(copy.deepcopy(model))
+        yield fake, [torch.empty_like(arg, device="cpu") for arg in args]
+
+
+def _faked(model: nn.Module) -> nn.Module:
     """The model with parameters and buffers that have no memory."""
     for module in model.modules():
         for name, parameter in list(module.named_parameters(recurse=False)):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import quantiles
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,6 +14,8 @@ from torch import nn
 from kernels.claims import Claim, Number
 from kernels.figures import Picture
 from kernels.memory import checkpoint, track
+from kernels.memory.costs import costs
+from kernels.memory.pools import record
 from kernels.system import Shown, System
 
 
@@ -38,21 +41,65 @@ def step(model: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"output": y.detach()} | dict(zip((n for n, _ in model.named_parameters()), gradients, strict=True))
 
 
+def uneven() -> nn.Sequential:
+    """Blocks of which each costs another number of operations for a byte that it frees."""
+    torch.manual_seed(0)
+    inner = (
+        (nn.GELU(),),
+        (nn.Dropout(0.2), nn.GELU()),
+        (nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 64)),
+    )
+    return nn.Sequential(*(nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 64), *layers) for layers in inner * 2))
+
+
 def check(make: Callable[..., list[str]], device: str) -> tuple[float, str | None]:
-    """Every policy gives the output and the gradients to the bit, and a lower peak."""
+    """Every policy gives the output and the gradients to the bit, and keeps fewer bytes; within a number of bytes, the
+    measured peak is within it, those blocks forget that cost the fewest operations for a byte, and none more than needed."""
     kept, x = blocks(3, 32), torch.randn(8, 32)
     for policy in ("all", "keep products", lambda block: isinstance(block[2], nn.GELU)):
         model = copy.deepcopy(kept)
         chosen = make(model, policy)
-        here = copy.deepcopy(kept).to(device)
-        expected = step(here, x.to(device))
-        got = step(model.to(device), x.to(device))
-        different = [name for name in expected if not torch.equal(expected[name], got[name])]
-        if different:
-            return math.inf, f"{policy}: {', '.join(different)} differ from the model's that keeps everything"
-        if not chosen or kept_bytes(model, x.to(device)) >= kept_bytes(here, x.to(device)):
+        if failure := differs(kept, model, x, device):
+            return math.inf, f"{policy}: {failure}"
+        if not chosen or kept_bytes(model.to(device), x.to(device)) >= kept_bytes(kept.to(device), x.to(device)):
             return math.inf, f"{policy}: as many bytes are kept for the backward as without it"
+    kept, x = uneven(), torch.randn(32, 64)
+    for policy, order in (("all", "140325"), (lambda block: block.rank, "543210")):
+        peaks = []
+        for rank, block in enumerate(kept):
+            block.rank = rank + 1  # type: ignore[assignment]
+        for count in range(len(order) + 1):
+            model = copy.deepcopy(kept)
+            checkpoint(model, partial(among, order[:count]))
+            peaks.append(measured(model, x))
+        for budget in (peaks[0], peaks[1], (peaks[2] + peaks[3]) // 2):
+            model = copy.deepcopy(kept)
+            chosen = make(model, policy, bytes=budget, inputs=(x,))
+            wanted = sorted(order[: next(count for count, peak in enumerate(peaks) if peak <= budget)])
+            if measured(model, x) > budget:
+                return math.inf, f"{budget:,} bytes: the measured peak is {measured(model, x):,}"
+            if chosen != wanted:
+                return math.inf, f"{budget:,} bytes: {chosen} forget, expected {wanted}"
+            if failure := differs(kept, model, x, device):
+                return math.inf, f"{budget:,} bytes: {failure}"
+        try:
+            make(copy.deepcopy(kept), policy, bytes=min(peaks) - 1, inputs=(x,))
+            return math.inf, f"{min(peaks) - 1:,} bytes, which no choice reaches, are taken"
+        except ValueError as error:
+            if f"{min(peaks):,}" not in str(error):
+                return math.inf, f"the error does not name the smallest peak, {min(peaks):,}: {error}"
     return 0.0, None
+
+
+def among(ranks: str, block: nn.Module) -> bool:
+    return str(int(block.rank) - 1) in ranks  # type: ignore[arg-type]
+
+
+def differs(kept: nn.Module, model: nn.Module, x: torch.Tensor, device: str) -> str | None:
+    expected = step(copy.deepcopy(kept).to(device), x.to(device))
+    got = step(copy.deepcopy(model).to(device), x.to(device))
+    names = [name for name in expected if not torch.equal(expected[name], got[name])]
+    return f"{', '.join(names)} differ from the model's that keeps everything" if names else None
 
 
 def kept_bytes(model: nn.Module, x: torch.Tensor) -> int:
@@ -70,7 +117,22 @@ def kept_bytes(model: nn.Module, x: torch.Tensor) -> int:
     return sum(kept.values())
 
 
-def other_dropout(model: nn.Module, policy: object) -> list[str]:
+def measured(model: nn.Module, x: torch.Tensor) -> int:
+    """The most bytes that lived at one time in a step that was really taken, on a CPU."""
+    held: dict[int, int] = {}
+    live = peak = sum(one.nbytes for one in (x, *model.parameters()))
+    model = copy.deepcopy(model)
+    for event in record(lambda: model(x).sum().backward()):
+        if event.bytes is None:
+            live -= held.pop(event.tensor)
+        else:
+            held[event.tensor] = event.bytes
+            live += event.bytes
+        peak = max(peak, live)
+    return peak
+
+
+def other_dropout(model: nn.Module, policy: object, **limits: Any) -> list[str]:
     """Does not put the random state back before the second forward."""
     for block in model.children():
         block.forward = partial(
@@ -79,8 +141,28 @@ def other_dropout(model: nn.Module, policy: object) -> list[str]:
     return ["0"]
 
 
-def nothing(model: nn.Module, policy: object) -> list[str]:
+def nothing(model: nn.Module, policy: object, **limits: Any) -> list[str]:
     return ["0"]
+
+
+def all_of_them(model: nn.Module, policy: Any, **limits: Any) -> list[str]:
+    """Takes any budget for a reason to let all blocks forget."""
+    return checkpoint(model, policy)
+
+
+def from_the_first(model: nn.Module, policy: Any, **limits: Any) -> list[str]:
+    """Lets blocks forget in the model's order, whatever they cost."""
+    order = list(model.children())
+    return checkpoint(model, (lambda block: len(order) - order.index(block)) if limits else policy, **limits)
+
+
+def dearest_first(model: nn.Module, policy: Any, **limits: Any) -> list[str]:
+    """Lets those blocks forget first whose second forward costs the most."""
+    if not limits or callable(policy):
+        return checkpoint(model, policy, **limits)
+    found = costs(model, dict(model.named_children()), *limits["inputs"])
+    by_block = dict(zip(model.children(), found.values(), strict=True))
+    return checkpoint(model, lambda block: by_block[block].importance, **limits)
 
 
 def peaks(device: str) -> Mapping[str, Number]:
@@ -137,11 +219,17 @@ def demo(device: str, quick: bool) -> Shown:
 SYSTEM = System(
     name="checkpointing",
     summary="blocks of a model that forget their activations and compute them again in the backward",
-    modules=("kernels.memory.checkpointing", "kernels.memory.tracking"),
+    modules=("kernels.memory.checkpointing", "kernels.memory.costs"),
     make=checkpoint,
-    proof="the same model that keeps everything: output and gradients to the bit, fewer bytes kept",
+    proof="the same model that keeps everything: output and gradients to the bit, and its measured peak",
     check=check,
-    wrong={"another dropout mask the second time": other_dropout, "nothing is forgotten": nothing},
+    wrong={
+        "another dropout mask the second time": other_dropout,
+        "nothing is forgotten": nothing,
+        "any budget makes all blocks forget": all_of_them,
+        "blocks forget in the model's order": from_the_first,
+        "the dearest forget first": dearest_first,
+    },
     demo=demo,
     from_torch=("torch.utils.checkpoint runs the forward again", "MemTracker counts"),
     claims=(
