@@ -1,0 +1,79 @@
+"""Ranks that fail, and how that is said; arguments that do not fit."""
+
+import os
+import sys
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from kernels.distributed import RankError, run
+
+
+def test_results_come_in_the_order_of_ranks():
+    def summed(x):
+        x = x + dist.get_rank()
+        dist.all_reduce(x)
+        return {"sum": x.requires_grad_() * 1, "rank": dist.get_rank()}
+
+    found = run(summed, torch.ones(2), ranks=3)
+    assert [one["rank"] for one in found] == [0, 1, 2]
+    assert all(one["sum"].tolist() == [6, 6] for one in found)
+
+
+def test_a_function_of_a_notebook(monkeypatch):
+    cell = {"__name__": "__main__"}
+    exec("factor = 3\ndef scaled(x): return factor * x", cell)
+    assert run(cell["scaled"], 2, ranks=1) == [6]
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(TypeError, match="^fn: got <function scaled at .*install cloudpickle"):
+        run(cell["scaled"], 2, ranks=1)
+
+
+def test_a_rank_that_raises_is_named():
+    def fails():
+        if dist.get_rank() == 1:
+            raise ArithmeticError("out of numbers")
+        dist.recv(torch.zeros(1), 1)
+
+    with pytest.raises(RankError, match=r"^rank 1 raised ArithmeticError: out of numbers\n(?s:.*)in fails") as caught:
+        run(fails, ranks=3)
+    assert caught.value.rank == 1
+
+
+def test_a_rank_that_dies_is_named():
+    def dies():
+        if dist.get_rank() == 1:
+            os._exit(3)
+        dist.recv(torch.zeros(1), 1)
+
+    with pytest.raises(RankError, match=r"^rank 1 died: its process ended with exit code 3$"):
+        run(dies)
+
+
+def test_ranks_that_wait_for_each_other_are_ended():
+    def waits():
+        if dist.get_rank() == 0:
+            dist.recv(torch.zeros(1), 1)
+        time.sleep(60)
+
+    began = time.monotonic()
+    with pytest.raises(
+        TimeoutError, match=r"longer than 0\.5 s\nrank 0 was at\n(?s:.*)in waits\nrank 1 was at\n(?s:.*)in waits"
+    ):
+        run(waits, timeout=0.5)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ranks": 0}, "^ranks: got 0, expected at least 1"),
+        ({"timeout": 0.0}, "^timeout: got 0.0, expected seconds"),
+        ({"device": "tpu"}, "^device: got 'tpu', expected 'cpu', or 'cuda'"),
+    ],
+)
+def test_wrong_options_of_run(options, message):
+    with pytest.raises(ValueError, match=message):
+        run(dist.get_rank, **options)
