@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from kernels.distributed import RankError, run
+from kernels.distributed import RankError, all_to_all, run
 
 
 def test_results_come_in_the_order_of_ranks():
@@ -77,3 +77,9 @@ def test_ranks_that_wait_for_each_other_are_ended():
 def test_wrong_options_of_run(options, message):
     with pytest.raises(ValueError, match=message):
         run(dist.get_rank, **options)
+
+
+def test_a_row_for_each_rank():
+    with pytest.raises(RankError, match=r"ValueError: x: got shape \(3, 4\), expected a row for each of the 2 ranks"):
+        run(all_to_all, torch.ones(3, 4))
+    assert run(all_to_all, torch.ones(1, 4), ranks=1)[0].tolist() == [[1, 1, 1, 1]]

@@ -1,5 +1,7 @@
 """Several processes, called ranks, that compute one thing together: started, joined and counted."""
 
+from kernels.distributed.collectives import all_gather, all_reduce, all_to_all, reduce_scatter
+from kernels.distributed.messages import Sent, counted
 from kernels.distributed.ranks import RankError, run
 
-__all__ = ["RankError", "run"]
+__all__ = ["RankError", "Sent", "all_gather", "all_reduce", "all_to_all", "counted", "reduce_scatter", "run"]
