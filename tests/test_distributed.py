@@ -8,7 +8,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from kernels.distributed import RankError, all_to_all, run
+from kernels.distributed import ContextParallelAttention, RankError, Sent, all_to_all, ring_attention, run, shard
+from kernels.distributed.planned import rank_of_many
 
 
 def test_results_come_in_the_order_of_ranks():
@@ -83,3 +84,40 @@ def test_a_row_for_each_rank():
     with pytest.raises(RankError, match=r"ValueError: x: got shape \(3, 4\), expected a row for each of the 2 ranks"):
         run(all_to_all, torch.ones(3, 4))
     assert run(all_to_all, torch.ones(1, 4), ranks=1)[0].tolist() == [[1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "message"),
+    [
+        ((1, 2, 4), {}, r"q, k, v: got \[\(1, 2, 4\).*expected one shape"),
+        ((1, 2, 3, 4), {}, "q: got 3 positions, expected an even number"),
+        ((1, 2, 4, 4), {"placing": "striped"}, "placing: got 'striped', expected one of contiguous, zigzag"),
+        ((1, 2, 4, 4), {"block": 0}, "block: got 0, expected at least 1 key"),
+    ],
+)
+def test_a_share_that_does_not_fit(shape, options, message):
+    x = torch.ones(shape)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        ring_attention(x, x, x, **options)
+
+
+def test_a_sequence_that_cannot_be_shared():
+    with pytest.raises(RankError, match="ValueError: x: got 6 positions, expected a multiple of 4 for 2 ranks"):
+        run(shard, torch.ones(1, 6), 1)
+
+
+def test_a_rank_that_no_machine_has():
+    one, sent = rank_of_many(4_096, 8)
+    assert sent == Sent(21, 7 * 2 * 8 * 512 * 64 * (2 + 2 + 4))
+    two, _ = rank_of_many(8_192, 8)
+    assert 1.9 < two / one < 2.1
+
+
+def test_a_module_that_cannot_share():
+    with pytest.raises(ValueError, match="^method: got 'tree', expected one of ring, ulysses"):
+        ContextParallelAttention(8, 2, "tree")
+    module = ContextParallelAttention(9, 3, "ulysses")
+    with pytest.raises(RankError, match="num_heads: got 3, expected a multiple of the 2 ranks for method='ulysses'"):
+        run(module, torch.ones(1, 2, 9))
+    with pytest.raises(ValueError, match="^cache: got 2 positions, expected none"):
+        module.with_cache(torch.ones(1, 2, 9), (torch.ones(1, 3, 2, 3), torch.ones(1, 3, 2, 3)))

@@ -63,6 +63,8 @@ def run(fn: Callable[..., Any], *args: Any, ranks: int = 2, device: str = "cpu",
     if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
         raise ValueError(f"device: got {device!r}, expected 'cpu', or 'cuda' where there is a GPU")
     packed, environment = _packed(fn, args), {name: os.environ.get(name) for name in _OF_A_DEVICE}
+    if (module := getattr(fn, "__module__", None) or "").startswith("kernels."):
+        worker.prepare(module)  # so that no rank has to import it
     launched = packed, ranks, device, timeout, environment
     returned, failed = worker.run(_launch, *launched, seconds=timeout + _SPARE_SECONDS, device="cpu")
     if failed is None:
