@@ -8,8 +8,18 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from kernels.distributed import ContextParallelAttention, RankError, Sent, all_to_all, ring_attention, run, shard
+from kernels.distributed import (
+    ContextParallelAttention,
+    RankError,
+    Sent,
+    all_to_all,
+    compress,
+    ring_attention,
+    run,
+    shard,
+)
 from kernels.distributed.planned import rank_of_many
+from kernels.systems.compression import trainings
 
 
 def test_results_come_in_the_order_of_ranks():
@@ -121,3 +131,33 @@ def test_a_module_that_cannot_share():
         run(module, torch.ones(1, 2, 9))
     with pytest.raises(ValueError, match="^cache: got 2 positions, expected none"):
         module.with_cache(torch.ones(1, 2, 9), (torch.ones(1, 3, 2, 3), torch.ones(1, 3, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "density, rank: got None and None, expected one of the two"),
+        ({"density": 0.1, "rank": 1}, "density, rank: got 0.1 and 1, expected one of the two"),
+        ({"density": 0.0}, "density: got 0.0, expected a share above 0"),
+        ({"rank": 0}, "rank: got 0, expected at least 1"),
+    ],
+)
+def test_wrong_options_of_compress(options, message):
+    parameters = torch.nn.Linear(4, 4).parameters()
+    with pytest.raises(ValueError, match=f"^{message}"):
+        compress(parameters, **options)
+
+
+def test_parameters_that_have_nothing_to_average():
+    with pytest.raises(ValueError, match="^parameters: got none"):
+        compress([], rank=1)
+    with pytest.raises(ValueError, match="^parameters: 2 of 2 have no gradient"):
+        compress(torch.nn.Linear(4, 4).parameters(), rank=1)()
+
+
+def test_with_error_feedback_a_training_gets_as_far():
+    found = {name: losses[-1] for name, losses in run(trainings, 80, 0)[0].items()}
+    plain = found["all gradients"]
+    for name in "2 % of them", "rank 1":
+        assert found[name] < 1.5 * plain
+        assert found[f"{name.removesuffix(' of them')}, the rest forgotten"] > 2.5 * plain

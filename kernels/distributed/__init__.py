@@ -2,6 +2,7 @@
 
 from kernels.distributed.attention import ContextParallelAttention
 from kernels.distributed.collectives import all_gather, all_reduce, all_to_all, reduce_scatter
+from kernels.distributed.compression import compress
 from kernels.distributed.messages import Sent, counted
 from kernels.distributed.ranks import RankError, run
 from kernels.distributed.ring import ring_attention, shard
@@ -13,6 +14,7 @@ __all__ = [
     "all_gather",
     "all_reduce",
     "all_to_all",
+    "compress",
     "counted",
     "reduce_scatter",
     "ring_attention",

@@ -1,5 +1,7 @@
 """Attention as a module over a sequence that several ranks share: by a ring, or by all heads' turns (Ulysses)."""
 
+from typing import Any
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -17,12 +19,12 @@ class _AllToAll(torch.autograd.Function):
     """`all_to_all` with its gradient: what came from a rank goes back to it."""
 
     @staticmethod
-    def forward(ctx, x: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         return all_to_all(x)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
         return all_to_all(gradient)
 
 
@@ -39,11 +41,12 @@ def ulysses_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal:
     if heads % ranks:
         raise ValueError(f"num_heads: got {heads}, expected a multiple of the {ranks} ranks for method='ulysses'")
     order = np.concatenate([zigzag(share * ranks, each, ranks) for each in range(ranks)])
-    back, order = (torch.from_numpy(one).to(q.device) for one in (order, np.argsort(order)))
+    back, ahead = (torch.from_numpy(one).to(q.device) for one in (order, np.argsort(order)))
     # A row for each rank: its heads of q, k and v, at this rank's positions.
     rows = torch.stack([x.unflatten(1, (ranks, -1)) for x in (q, k, v)], dim=1).movedim(2, 0)
-    whole = torch.cat(list(_AllToAll.apply(rows.contiguous())), dim=-2).index_select(-2, order)
-    out = F.scaled_dot_product_attention(*whole.unbind(1), is_causal=causal).index_select(-2, back)
+    whole = torch.cat(list(_AllToAll.apply(rows.contiguous())), dim=-2).index_select(-2, ahead)
+    q, k, v = whole.unbind(1)
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=causal).index_select(-2, back)
     return torch.cat(list(_AllToAll.apply(torch.stack(out.chunk(ranks, dim=-2)))), dim=1)
 
 
