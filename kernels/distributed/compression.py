@@ -55,10 +55,10 @@ class LowRank:
         gradients = _gradients(self.parameters)
         whole = [one for one, thin in zip(gradients, self.thin, strict=True) if not thin]
         matrices = [g.flatten(1) + e for g, e in zip(self._matrices(gradients), self.errors, strict=True)]
-        left = _averaged([*(m @ right for m, right in zip(matrices, self.right, strict=True)), *whole])
+        left = averaged([*(m @ right for m, right in zip(matrices, self.right, strict=True)), *whole])
         left, whole = left[: len(matrices)], left[len(matrices) :]
         left = [torch.linalg.qr(one).Q for one in left]
-        self.right = _averaged([m.mT @ one for m, one in zip(matrices, left, strict=True)])
+        self.right = averaged([m.mT @ one for m, one in zip(matrices, left, strict=True)])
         found = [one @ right.mT for one, right in zip(left, self.right, strict=True)]
         self.errors = [m - one for m, one in zip(matrices, found, strict=True)]
         thin, plain = iter(found), iter(whole)
@@ -110,7 +110,7 @@ def _gradients(parameters: list[torch.nn.Parameter]) -> list[torch.Tensor]:
     return found
 
 
-def _averaged(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+def averaged(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """The mean of each over all ranks, by one all-reduce for all."""
     if not tensors:
         return []

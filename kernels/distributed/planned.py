@@ -1,4 +1,8 @@
-"""What one rank of many would hold, send and compute in ring attention: counted from the code itself, with no such machine."""
+"""What one rank of many would hold, send and compute, with no such machine: ring attention and compressed gradients."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -40,3 +44,20 @@ def rank_of_many(length: int, ranks: int, block: int = 512) -> tuple[int, Sent]:
             return track(Shares(length, ranks, block)).bytes, sent
     finally:
         dist.destroy_process_group()
+
+
+def compressed(how: Mapping[str, Any], shapes: Sequence[tuple[int, ...]], ranks: int) -> tuple[int, int]:
+    """Messages and bytes that a rank sends in a step of `compress(…, **how)`, by arithmetic.
+
+    how: {"density": …}, {"rank": …}, or {} for an all-reduce of all gradients in float32. shapes: of the parameters.
+    """
+    numbers = sum(map(math.prod, shapes))
+    if "density" in how:
+        return 2 * (ranks - 1), (ranks - 1) * math.ceil(how["density"] * numbers) * (4 + 4)
+    sums = [numbers]
+    if "rank" in how:
+        matrices = [(shape[0], math.prod(shape[1:])) for shape in shapes if len(shape) > 1]
+        matrices = [(rows, columns) for rows, columns in matrices if how["rank"] * (rows + columns) < rows * columns]
+        left = how["rank"] * sum(rows for rows, _ in matrices) + numbers - sum(map(math.prod, matrices))
+        sums = [left, how["rank"] * sum(columns for _, columns in matrices)]
+    return 2 * (ranks - 1) * len(sums), 4 * 2 * (ranks - 1) * sum(-(-one // ranks) for one in sums)
