@@ -177,7 +177,7 @@ def trainings(steps: int, seed: int) -> dict[str, list[float]]:
                     parameter
                 ) in model.parameters():  # as torch.optim.SGD, whose import would take most of a demo's time
                     assert parameter.grad is not None
-                    parameter -= 0.1 * parameter.grad
+                    parameter.sub_(0.1 * parameter.grad)
                 losses.append(float((model(x) - y).square().mean()))
         found[name] = losses
     return found

@@ -63,9 +63,13 @@ def theory(method: str, numbers: int, ranks: int) -> tuple[int, int]:
 
 def check(make: Any, device: str) -> tuple[float, str | None]:
     """Both methods with and without a mask, in one start of three ranks; outputs and all gradients."""
-    worst, (x, incoming), found = 0.0, inputs(), run(together, make, device, ranks=RANKS, device=device)
+    worst, (x, incoming), found = (
+        0.0,
+        (one.to(device) for one in inputs()),
+        run(together, make, device, ranks=RANKS, device=device),
+    )
     for number, (method, causal) in enumerate(CASES):
-        alone = built(MultiHeadAttention, causal)
+        alone = built(MultiHeadAttention, causal).to(device)
         baseline = step(alone, x, incoming)
         reference = step(alone.double(), x.double(), incoming.double())
         names = ["output", "gradient of x", *(f"gradient of {name}" for name, _ in alone.named_parameters())]
@@ -79,7 +83,9 @@ def check(make: Any, device: str) -> tuple[float, str | None]:
                 )
             here = zigzag(LENGTH, rank, RANKS)
             for index, name in enumerate(names):
-                exact, same = (each[index][:, here] if index < 2 else each[index] for each in (reference, baseline))
+                exact, same = (each[index].cpu() for each in (reference, baseline))
+                if index < 2:
+                    exact, same = exact[:, here], same[:, here]
                 ratio, failure = compare(got[index], exact, same, torch.float32)
                 if failure:
                     return ratio, f"{case}, {name}: {failure}"

@@ -11,7 +11,7 @@ from kernels.claims import Claim, Number
 from kernels.distributed import counted, ring, ring_attention, run, shard
 from kernels.distributed.messages import exchange
 from kernels.distributed.planned import rank_of_many, work
-from kernels.distributed.ring import PLACINGS, _neighbours, merge, tiles
+from kernels.distributed.ring import PLACINGS, _attend_backward, _neighbours, merge, tiles
 from kernels.figures import Picture
 from kernels.system import Shown, System
 from kernels.tolerance import compare
@@ -26,14 +26,14 @@ def inputs(dtype: torch.dtype) -> list[torch.Tensor]:
     return [torch.randn(SHAPE, generator=random).bfloat16().to(dtype) for _ in range(4)]
 
 
-def alone(dtype: torch.dtype, causal: bool) -> list[torch.Tensor]:
+def alone(dtype: torch.dtype, causal: bool, device: str) -> list[torch.Tensor]:
     """The output and the gradients of q, k and v, in one process."""
-    q, k, v, incoming = (x.requires_grad_() for x in inputs(dtype))
+    q, k, v, incoming = (x.to(device).requires_grad_() for x in inputs(dtype))
     scores = q @ k.mT / math.sqrt(SHAPE[-1])
     if causal:
-        scores = scores.masked_fill(~torch.ones(SHAPE[2], SHAPE[2], dtype=torch.bool).tril(), -math.inf)
+        scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -math.inf)
     out = scores.softmax(-1) @ v
-    return [out.detach(), *torch.autograd.grad(out, (q, k, v), incoming)]
+    return [one.detach().cpu() for one in (out, *torch.autograd.grad(out, (q, k, v), incoming))]
 
 
 Found = tuple[list[torch.Tensor], tuple[int, int]]
@@ -71,7 +71,7 @@ def check(make: Ring, device: str) -> tuple[float, str | None]:
     worst, found = 0.0, run(all_cases, make, device, ranks=RANKS, device=device)
     for number, (dtype, causal, placing) in enumerate(CASES):
         case = f"{dtype}, causal {causal}, {placing}"
-        reference, baseline = alone(torch.float64, causal), alone(dtype, causal)
+        reference, baseline = (alone(one, causal, device) for one in (torch.float64, dtype))
         for rank in range(RANKS):
             got, sent = found[rank][number]
             if sent != (expected := theory(math.prod(SHAPE) // RANKS, RANKS, dtype)):
@@ -143,6 +143,15 @@ def gradients_stay(*args, **options):
     return with_other("exchange", lambda *message: 0 * exchange(*message), *args, **options)
 
 
+def softmax_taken_apart(*args, **options):
+    """The backward of the softmax without what all weights of a row have in common."""
+
+    def backward(q, kv, scale, mask, gradient, lse, delta):
+        return _attend_backward(q, kv, scale, mask, gradient, lse, 0 * delta)
+
+    return with_other("_attend_backward", backward, *args, **options)
+
+
 def in_float32(q, k, v, **options):
     """Right, with twice the bytes for bfloat16."""
     return ring_attention(q.float(), k.float(), v.float(), **options).to(q.dtype)
@@ -201,6 +210,7 @@ SYSTEM = System(
         "a position does not see itself": strict,
         "keys come from the other side": other_way,
         "gradients of keys stay where they are": gradients_stay,
+        "weights of a row are taken for independent": softmax_taken_apart,
         "bfloat16 travels as float32": in_float32,
     },
     demo=demo,
