@@ -182,7 +182,8 @@ def demo(device: str, quick: bool) -> Shown:
         f"an attention module on {RANKS} processes, each with a share of the positions: by a ring, and by all-to-all",
         failure
         or "outputs and all gradients equal the module of one process in float64, messages and bytes the theory",
-        f"sent by a rank in a step of {length:,} positions of 512 float32, from 2 to {worlds[-1]} ranks: {said}",
+        f"by the formula that the counts on {RANKS} ranks equal, a rank of 2 to one of {worlds[-1]} sends in a step of "
+        f"{length:,} positions of 512 float32: {said}",
         Picture(go.Figure(lines, layout), f"What a rank sends in a step, from 2 to {worlds[-1]} ranks: {said}."),
     )
 

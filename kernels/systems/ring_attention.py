@@ -166,9 +166,9 @@ def million(device: str) -> Mapping[str, Number]:
         "peak of a rank": (peak / 2**20, "MiB"),
         "messages of a rank": (sent.messages, "messages"),
         "sent by a rank": (sent.bytes / 2**20, "MiB"),
-        "peak": (math.log2(peak / half), "of the length, as a power"),
-        "bytes": (math.log2(sent.bytes / half_sent.bytes), "of the length, as a power"),
-        "scores": (math.log2(whole_work / half_work), "of the length, as a power"),
+        "growth of the peak": (math.log2(peak / half), "of the length, as a power"),
+        "growth of the bytes": (math.log2(sent.bytes / half_sent.bytes), "of the length, as a power"),
+        "growth of the scores": (math.log2(whole_work / half_work), "of the length, as a power"),
     }
     for placing in PLACINGS:
         works = [work(1 << 16, rank, 16, placing) for rank in range(16)]
