@@ -35,7 +35,7 @@ LAYERS = (
     ("cuda", "triton", "levels", "records", "registration"),
     ("wrong",),
     ("ops",),
-    ("case_selection", "check", "memory", "modules", "shapes", "doctor"),
+    ("case_selection", "check", "doctor", "masks", "memory", "modules", "moe", "shapes"),
     ("lens", "measure", "models"),
     ("claims_of_others",),
     ("diagrams", "grading", "systems"),

@@ -1,0 +1,171 @@
+"""Mixture of experts: sorted and grouped, proved against a loop over tokens and experts."""
+
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from kernels.figures import Picture
+from kernels.measure import Race, race
+from kernels.moe import MixtureOfExperts
+from kernels.records import ModelRecord, check_model
+from kernels.system import Shown, System
+
+# dim, experts, top_k, hidden, capacity; 11 tokens, so that some experts get none
+SHAPES = ((8, 4, 2, 16, None), (8, 16, 1, 12, None), (6, 5, 3, 10, None), (8, 4, 2, 16, 3), (8, 3, 3, 8, None))
+
+
+class NaiveMixture(MixtureOfExperts):
+    """A token at a time, its experts one by one."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        count, rows = self.router.experts, []
+        taken, first = [0] * count, [0.0] * count
+        shares = (x.reshape(-1, x.shape[-1]) @ self.router.gate.weight.T).softmax(-1)
+        for token, share in zip(x.reshape(-1, x.shape[-1]), shares, strict=True):
+            chosen = sorted(range(count), key=lambda e: -share[e].item())[: self.router.top_k]
+            total, row = sum(share[e] for e in chosen), torch.zeros_like(token)
+            for e in chosen:
+                first[e] += 1 / (len(shares) * self.router.top_k)
+                taken[e] += 1
+                if self.capacity is None or taken[e] <= self.capacity:
+                    row = row + share[e] / total * (F.gelu(token @ self.up[e]) @ self.down[e])
+            rows.append(row)
+        loss = count * sum(first[e] * shares[:, e].mean() for e in range(count))
+        return torch.stack(rows).view(x.shape), loss
+
+
+def check(make: type[MixtureOfExperts], device: str) -> tuple[float, str | None]:
+    """Outputs, the loss and all gradients; random tokens, and tokens that are all the same, so that most experts get none."""
+    worst = 0.0
+    cases = [(shape, same, None) for shape in SHAPES for same in (False, True)]
+    for shape, same, method in [*cases, (SHAPES[0], False, "loop")]:
+        make_one, twin = partial(built, make, shape, method), partial(built, NaiveMixture, shape, None)
+        record = ModelRecord("moe", make_one, twin, batch(shape, same), (), {})
+        ratio, failure = check_model(record, record.build, device=device)
+        if failure:
+            return ratio, f"{shape}, {'equal' if same else 'random'} tokens, {method or 'default'}: {failure}"
+        worst = max(worst, ratio)
+    return worst, None
+
+
+def built(kind: type[MixtureOfExperts], shape: tuple, method: str | None, seed: int) -> MixtureOfExperts:
+    torch.manual_seed(0)
+    return kind(*shape, method=method)
+
+
+def batch(shape: tuple, same: bool) -> Any:
+    drawn = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 11, shape[0], generator=drawn)
+    return lambda seed: ((x[:, :1].expand_as(x) if same else x).contiguous(),)
+
+
+class WeightsNotDivided(MixtureOfExperts):
+    """Keeps the weights of the softmax over all experts."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.router.register_forward_hook(self._whole)
+
+    @staticmethod
+    def _whole(router, inputs, outputs):
+        weights, chosen, loss = outputs
+        return router.gate(inputs[0]).softmax(-1).gather(-1, chosen), chosen, loss
+
+
+class NotPutBack(MixtureOfExperts):
+    """Leaves the rows in the order of the experts."""
+
+    def order(self, chosen):
+        self.sorted = super().order(chosen)
+        return self.sorted
+
+    def forward(self, x):
+        y, loss = super().forward(x)
+        if self.capacity is None:
+            y = y.flatten(0, -2)[self.sorted[:: self.router.top_k] // self.router.top_k].view(x.shape)
+        return y, loss
+
+
+class SkipsEmpty(MixtureOfExperts):
+    """Leaves empty experts out of the counts, and so gives the rows of the next to them."""
+
+    def compute(self, rows, counts):
+        there = counts[counts > 0]
+        return super().compute(rows, F.pad(there, (0, len(counts) - len(there))))
+
+
+class LastComeFirst(MixtureOfExperts):
+    """Where the capacity is reached, drops the first tokens."""
+
+    def order(self, chosen):
+        last = chosen.numel() - 1
+        return last - super().order(chosen.flip(0, 1))
+
+
+class LossOfTheFirst(MixtureOfExperts):
+    """Counts as load where the first choice went, also where there are several."""
+
+    def forward(self, x):
+        y, _ = super().forward(x)
+        shares = self.router.gate(x.reshape(-1, x.shape[-1])).softmax(-1)
+        load = torch.bincount(shares.argmax(-1), minlength=shares.shape[1]).to(shares) / len(shares)
+        return y, self.router.experts * (load * shares.mean(0)).sum()
+
+
+class DetachedGate(MixtureOfExperts):
+    """Weights without a gradient: the router learns from the balance alone."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.router.register_forward_hook(lambda router, inputs, out: (out[0].detach(), *out[1:]))
+
+
+@torch.no_grad()
+def raced(device: str, tokens: int, dim: int, experts: int, rounds: int = 6) -> Race:
+    """One grouped product against one for each expert: two of `experts` a token, bfloat16 on a GPU."""
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    grouped, loop = (MixtureOfExperts(dim, experts, 2, method=one).to(device, dtype) for one in ("grouped", "loop"))
+    loop.load_state_dict(grouped.state_dict())
+    x = torch.randn(tokens, dim, device=device, dtype=dtype)
+    return race({"an expert at a time": lambda: loop(x)[0], "grouped": lambda: grouped(x)[0]}, device, rounds)
+
+
+def demo(device: str, quick: bool) -> Shown:
+    import plotly.graph_objects as go
+
+    tokens, experts = (64, 8) if quick else (256, 16)
+    timed = raced(device, tokens, 64, experts, 2)
+    model, x = MixtureOfExperts(64, experts).to(device), torch.randn(tokens, 64, device=device)
+    _, chosen, loss = model.router(x)
+    counts = torch.bincount(chosen.flatten(), minlength=experts).tolist()
+    _, failure = check(MixtureOfExperts, device)
+    figure = go.Figure(go.Bar(y=counts), {"xaxis": {"title": "expert"}, "yaxis": {"title": "tokens"}})
+    return Shown(
+        f"{tokens} tokens, each sent to 2 of {experts} experts: sorted, one grouped product, back to their places",
+        failure or "outputs, balance loss and all gradients equal a loop over tokens and experts; empty experts too",
+        f"grouped is {timed.ratio('an expert at a time', 'grouped').median:.1f} times as fast as an expert at a time; "
+        f"the fullest expert has {max(counts)} tokens, the emptiest {min(counts)}, the balance loss is {float(loss):.2f}",
+        Picture(figure, f"Tokens of each of {experts} experts, between {min(counts)} and {max(counts)}."),
+    )
+
+
+SYSTEM = System(
+    name="moe",
+    summary="a mixture of experts: router, balance loss, capacity, and one grouped product for all experts",
+    modules=("kernels.moe.router", "kernels.moe.experts"),
+    make=MixtureOfExperts,
+    proof="a loop over tokens and experts in float64: outputs, balance loss, gradients; empty experts, dropped tokens",
+    check=check,
+    wrong={
+        "weights are not divided by their sum": WeightsNotDivided,
+        "rows stay in the order of the experts": NotPutBack,
+        "empty experts are left out of the counts": SkipsEmpty,
+        "a full expert drops the first tokens": LastComeFirst,
+        "the balance counts first choices alone": LossOfTheFirst,
+        "the weights have no gradient": DetachedGate,
+    },
+    demo=demo,
+    from_torch=("grouped_mm", "sorting, gathering and adding rows"),
+)
