@@ -146,7 +146,7 @@ def demo(device: str, quick: bool) -> Shown:
         f"{tokens} tokens, each sent to 2 of {experts} experts: sorted, one grouped product, back to their places",
         failure or "outputs, balance loss and all gradients equal a loop over tokens and experts; empty experts too",
         f"grouped is {timed.ratio('an expert at a time', 'grouped').median:.1f} times as fast as an expert at a time; "
-        f"the fullest expert has {max(counts)} tokens, the emptiest {min(counts)}, the balance loss is {float(loss):.2f}",
+        f"the fullest expert has {max(counts)} tokens, the emptiest {min(counts)}, the balance loss is {loss.item():.2f}",
         Picture(figure, f"Tokens of each of {experts} experts, between {min(counts)} and {max(counts)}."),
     )
 

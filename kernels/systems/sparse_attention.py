@@ -12,25 +12,32 @@ from torch.utils.flop_counter import FlopCounterMode
 from kernels.claims import Claim, Number
 from kernels.figures import Picture
 from kernels.masks import SparseAttention
+from kernels.masks.recall import Recall, accuracy, trained
 from kernels.masks.sparse import CHOICES
 from kernels.measure import race
 from kernels.system import Shown, System
 from kernels.tolerance import compare
 
-DIM, HEADS, BLOCK, LENGTH, SYMBOLS = 24, 3, 4, 32, 160
+DIM, HEADS, BLOCK, LENGTH = 24, 3, 4, 32
 
 
-def dense(module: SparseAttention, x: torch.Tensor, chosen: torch.Tensor, gate: torch.Tensor | None) -> torch.Tensor:
-    """All scores are computed; then those of other blocks are masked."""
+def dense(module: SparseAttention, x: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """All scores are computed; then those of other blocks are masked. A learned gate's gradient is its softmax's."""
     q, k, v = module.heads(x)
     count = x.shape[1] // module.block
-    blocks = torch.zeros(*chosen.shape[:3], count, dtype=x.dtype, device=x.device)
-    blocks = blocks.scatter(-1, chosen, torch.ones_like(chosen, dtype=x.dtype) if gate is None else gate)
+    blocks = torch.zeros(*chosen.shape[:3], count, dtype=x.dtype, device=x.device).scatter(-1, chosen, 1.0)
+    if module.choose == "learned":
+        means = [one.view(*one.shape[:2], count, module.block, -1).mean(3) for one in (q, k)]
+        scores = module.gate_q(means[0]) @ module.gate_k(means[1]).transpose(-2, -1) / math.sqrt(module.head_dim)
+        if module.causal:
+            scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -math.inf)
+        shares = scores.softmax(-1)
+        blocks = blocks * (1 + (shares - shares.detach()))
     weights = blocks.repeat_interleave(module.block, 2).repeat_interleave(module.block, 3)
     if module.causal:
         weights = weights.tril()
     scores = (q @ k.transpose(-2, -1)) / math.sqrt(module.head_dim)
-    shares = scores.exp() * weights  # without a maximum: float64 has the room
+    shares = scores.exp() * weights  # without a maximum: these scores are small
     return module.out((shares / shares.sum(-1, keepdim=True) @ v).transpose(1, 2).reshape(x.shape))
 
 
@@ -50,11 +57,10 @@ def check(make: type[SparseAttention], device: str) -> tuple[float, str | None]:
         if choose == "learned" and (gate is None or not torch.equal(gate.detach(), torch.ones_like(gate))):
             return math.inf, "the learned gate's weights are not one in the forward"
         found = []
-        for call, dtype in ((lambda m, x: m(x), torch.float32), (_dense, torch.float64), (_dense, torch.float32)):
+        for call, dtype in ((None, torch.float32), (dense, torch.float64), (dense, torch.float32)):
             module = module.to(dtype)
-            module.fixed = chosen
             inputs = x.detach().to(dtype).requires_grad_()
-            output = call(module, inputs)
+            output = call(module, inputs, chosen) if call else module(inputs)
             sent = torch.randn(output.shape, generator=torch.Generator().manual_seed(1)).to(output)
             leaves = [inputs, *module.parameters()]
             found.append([output.detach(), *torch.autograd.grad(output, leaves, sent)])
@@ -69,11 +75,6 @@ def check(make: type[SparseAttention], device: str) -> tuple[float, str | None]:
             if counted != expected:
                 return math.inf, f"{choose}: {counted} FLOPs at length {length}, and a quarter of all are {expected}"
     return worst, None
-
-
-def _dense(module: SparseAttention, x: torch.Tensor) -> torch.Tensor:
-    q, k, _ = module.heads(x)
-    return dense(module, x, module.fixed, module.chosen(q, k)[1])
 
 
 def flops(module: SparseAttention, length: int) -> int:
@@ -170,66 +171,18 @@ class KeysChoose(SparseAttention):
         return super().chosen(k, q)
 
 
-class Recall(nn.Module):
-    """Pairs of a key and a value, then keys alone: which value belonged to each? One attention, no positions."""
-
-    def __init__(self, density: float, choose: str, dim: int = 64) -> None:
-        super().__init__()
-        self.key, self.value = nn.Embedding(SYMBOLS, dim), nn.Embedding(SYMBOLS + 1, dim)
-        self.attention, self.norm = SparseAttention(dim, 1, density, choose, block=8), nn.LayerNorm(dim)
-        self.read = nn.Linear(dim, SYMBOLS)
-
-    def forward(self, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        return self.read(self.attention(self.norm(self.key(keys) + self.value(values))))
-
-
-def asked(seed: int, batch: int, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Keys and values of 20 blocks of 8, and the answers. A block has keys of its own, which its mean tells; the last block
-    asks for the values of another's keys, and has none."""
-    drawn, rows = torch.Generator().manual_seed(seed), torch.arange(batch)
-    groups = torch.rand(batch, SYMBOLS // 8, generator=drawn).argsort(1)
-    keys = torch.arange(8) + 8 * groups[..., None]
-    values = torch.randint(0, SYMBOLS, keys.shape, generator=drawn)
-    at = torch.randint(0, SYMBOLS // 8 - 1, (batch,), generator=drawn)
-    keys[:, -1], answer = keys[rows, at], values[rows, at].clone()
-    values[:, -1] = SYMBOLS  # for "which?"
-    return keys.flatten(1).to(device), values.flatten(1).to(device), answer.to(device)
-
-
-def trained(density: float, choose: str, device: str, steps: int) -> Recall:
-    torch.manual_seed(0)
-    model = Recall(density, choose).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0)
-    for step in range(steps):
-        keys, values, answer = asked(step, 32, device)
-        loss = F.cross_entropy(model(keys, values)[:, -8:].flatten(0, 1), answer.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return model
-
-
-@torch.no_grad()
-def accuracy(model: Recall, device: str) -> Number:
-    """Of recalled values, in percent; the spread is over four sets of questions."""
-    scores = []
-    for seed in range(4):
-        keys, values, answer = asked(1_000_000 + seed, 64, device)
-        scores.append(100 * float((model(keys, values)[:, -8:].argmax(-1) == answer).float().mean()))
-    low, median, high = quantiles(scores)
-    return Number(median, low, high, "%")
-
-
 def quality(device: str) -> Mapping[str, Number]:
     """Accuracy of recall at a tenth of the blocks, each way trained as it is used; and of the dense model's own weights."""
     steps = 400
-    full = trained(1.0, "topk", device, steps)
-    found = {"recalled, dense": accuracy(full, device)}
-    for choose in CHOICES:
-        found[f"recalled, {choose}"] = accuracy(trained(0.1, choose, device, steps), device)
-    late = Recall(0.1, "topk").to(device)
-    late.load_state_dict(full.state_dict())
-    return found | {"recalled, topk put in after training": accuracy(late, device)}
+    models = {"dense": trained(1.0, "topk", device, steps)}
+    models |= {choose: trained(0.1, choose, device, steps) for choose in CHOICES}
+    models["topk, put in after training"] = late = Recall(0.1, "topk").to(device)
+    late.load_state_dict(models["dense"].state_dict())
+    found = {}
+    for name, model in models.items():
+        low, median, high = quantiles(accuracy(model, device))
+        found[f"recalled, {name}"] = Number(median, low, high, "%")
+    return found
 
 
 def work(length: int) -> dict[str, Number]:
