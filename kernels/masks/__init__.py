@@ -4,6 +4,7 @@ from kernels.masks.attention import attention
 from kernels.masks.blocks import Blocks, blocks
 from kernels.masks.pattern import Pattern
 from kernels.masks.patterns import alibi, causal, custom, document, prefix, sliding_window, softcap
+from kernels.masks.picture import picture
 from kernels.masks.sparse import SparseAttention
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "causal",
     "custom",
     "document",
+    "picture",
     "prefix",
     "sliding_window",
     "softcap",

@@ -1,12 +1,10 @@
 """Attention with a pattern: plainly, with gradients everywhere, and by torch's flex_attention."""
 
 import math
-import warnings
-from collections.abc import Callable
-from functools import cache
 
 import torch
 
+from kernels.masks import flex
 from kernels.masks.pattern import Pattern
 
 
@@ -43,7 +41,7 @@ def attention(
     if method == "eager":
         return _eager(q, k, v, pattern, scale)
     if method == "flex":
-        return _flex(q, k, v, pattern, scale)
+        return flex.attention(q, k, v, pattern, scale)
     raise ValueError(f"method: got {method!r}, expected 'eager' or 'flex'")
 
 
@@ -53,30 +51,3 @@ def _eager(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, pattern: Pattern, 
     scores = pattern.scores((q * scale) @ k.transpose(-2, -1))
     nothing = scores.isneginf().all(-1, keepdim=True)  # their softmax would be 0 / 0
     return scores.masked_fill(nothing, 0).softmax(-1).masked_fill(nothing, 0).to(v.dtype) @ v
-
-
-def _flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, pattern: Pattern, scale: float) -> torch.Tensor:
-    from torch.nn.attention.flex_attention import create_block_mask
-
-    if not q.is_cuda and torch.is_grad_enabled() and any(one.requires_grad for one in (q, k, v)):
-        raise ValueError("method: got 'flex', which has no gradients on a CPU; expected 'eager', or torch.no_grad()")
-    mask = None
-    if pattern.mask_mod is not None:
-        mask = create_block_mask(pattern.mask_mod, q.shape[0], q.shape[1], q.shape[2], k.shape[2], q.device)
-    call = _compiled() if q.is_cuda else _uncompiled
-    return call(q, k, v, score_mod=pattern.score_mod, block_mask=mask, scale=scale, enable_gqa=q.shape[1] > k.shape[1])
-
-
-@cache
-def _compiled() -> Callable[..., torch.Tensor]:
-    from torch.nn.attention.flex_attention import flex_attention
-
-    return torch.compile(flex_attention)
-
-
-def _uncompiled(*args: object, **kwargs: object) -> torch.Tensor:
-    from torch.nn.attention.flex_attention import flex_attention
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is slow so
-        return flex_attention(*args, **kwargs)
