@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kernels import masks
-from kernels.masks import SparseAttention
+from kernels.masks import SparseAttention, flex
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
@@ -58,6 +58,16 @@ def test_a_picture_counts_its_blocks():
     )
     with pytest.raises(ValueError, match="^patterns: got none"):
         masks.picture({}, 32, 8)
+
+
+@torch.no_grad()
+def test_flex_attention_reads_the_chosen_blocks():
+    torch.manual_seed(0)
+    module = SparseAttention(16, 2, 0.5, "random", block=4)
+    q, k, v = module.heads(torch.randn(2, 16, 16))
+    chosen, _ = module.chosen(q, k)
+    got = flex.by("cpu")(q, k, v, block_mask=flex.chosen_mask(chosen, 4))
+    torch.testing.assert_close(got, module.attend(q, k, v, chosen))
 
 
 X = torch.zeros(1, 2, 4, 8)
