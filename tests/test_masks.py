@@ -66,8 +66,10 @@ def test_flex_attention_reads_the_chosen_blocks():
     module = SparseAttention(16, 2, 0.5, "random", block=4)
     q, k, v = module.heads(torch.randn(2, 16, 16))
     chosen, _ = module.chosen(q, k)
-    got = flex.by("cpu")(q, k, v, block_mask=flex.chosen_mask(chosen, 4))
-    torch.testing.assert_close(got, module.attend(q, k, v, chosen))
+    mask = flex.chosen_mask(chosen, 4)
+    blocks = torch.zeros(2, 2, 4, 4, dtype=torch.int32).scatter(-1, chosen, 1)
+    assert torch.equal(mask.to_dense(), blocks), "what the compiled kernel goes by"
+    torch.testing.assert_close(flex.by("cpu")(q, k, v, block_mask=mask), module.attend(q, k, v, chosen))
 
 
 X = torch.zeros(1, 2, 4, 8)

@@ -23,13 +23,21 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, pattern: Patter
 
 
 def chosen_mask(chosen: torch.Tensor, block: int) -> BlockMask:
-    """The mask of B×H×blocks×kept chosen blocks of keys, each seen in full, where queries have as many blocks as keys."""
+    """The mask of B×H×blocks×kept chosen blocks of keys, each seen in full, where queries have as many blocks as keys.
+
+    Compiled, flex_attention goes by the blocks alone; uncompiled, by the function of positions alone. Here they say the same.
+    """
     kept, count = chosen.shape[3], chosen.shape[2]
     order = torch.zeros(*chosen.shape[:2], count, count, dtype=torch.int32, device=chosen.device)
     order[..., :kept] = chosen.sort().values
     full = torch.full(chosen.shape[:3], kept, dtype=torch.int32, device=chosen.device)
-    # no block is partial
-    return BlockMask.from_kv_blocks(torch.zeros_like(full), torch.zeros_like(order), full, order, BLOCK_SIZE=block)
+    seen = torch.zeros_like(order, dtype=torch.bool).scatter(-1, chosen, True)
+
+    def among(b: torch.Tensor, h: torch.Tensor, q: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
+        return seen[b, h, q // block, kv // block]
+
+    none = torch.zeros_like(full), torch.zeros_like(order)  # no block is partial
+    return BlockMask.from_kv_blocks(*none, full, order, BLOCK_SIZE=block, mask_mod=among)
 
 
 def by(device: torch.device | str) -> Callable[..., torch.Tensor]:

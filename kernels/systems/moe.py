@@ -1,39 +1,31 @@
 """Mixture of experts: sorted and grouped, proved against a loop over tokens and experts."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
+from kernels.claims import Claim, Number
 from kernels.figures import Picture
+from kernels.lens.pytorch.operators import Operators, operators
 from kernels.measure import Race, race
 from kernels.moe import MixtureOfExperts
+from kernels.moe.naive import NaiveMixture
 from kernels.records import ModelRecord, check_model
 from kernels.system import Shown, System
 
+Shape = tuple[int, int, int, int, int | None]
 # dim, experts, top_k, hidden, capacity; 11 tokens, so that some experts get none
-SHAPES = ((8, 4, 2, 16, None), (8, 16, 1, 12, None), (6, 5, 3, 10, None), (8, 4, 2, 16, 3), (8, 3, 3, 8, None))
-
-
-class NaiveMixture(MixtureOfExperts):
-    """A token at a time, its experts one by one."""
-
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        count, rows = self.router.experts, []
-        taken, first = [0] * count, [0.0] * count
-        shares = (x.reshape(-1, x.shape[-1]) @ self.router.gate.weight.T).softmax(-1)
-        for token, share in zip(x.reshape(-1, x.shape[-1]), shares, strict=True):
-            chosen = sorted(range(count), key=lambda e: -share[e].item())[: self.router.top_k]
-            total, row = sum(share[e] for e in chosen), torch.zeros_like(token)
-            for e in chosen:
-                first[e] += 1 / (len(shares) * self.router.top_k)
-                taken[e] += 1
-                if self.capacity is None or taken[e] <= self.capacity:
-                    row = row + share[e] / total * (F.gelu(token @ self.up[e]) @ self.down[e])
-            rows.append(row)
-        loss = count * sum(first[e] * shares[:, e].mean() for e in range(count))
-        return torch.stack(rows).view(x.shape), loss
+SHAPES: tuple[Shape, ...] = (
+    (8, 4, 2, 16, None),
+    (8, 16, 1, 12, None),
+    (6, 5, 3, 10, None),
+    (8, 4, 2, 16, 3),
+    (8, 3, 3, 8, None),
+)
 
 
 def check(make: type[MixtureOfExperts], device: str) -> tuple[float, str | None]:
@@ -50,12 +42,13 @@ def check(make: type[MixtureOfExperts], device: str) -> tuple[float, str | None]
     return worst, None
 
 
-def built(kind: type[MixtureOfExperts], shape: tuple, method: str | None, seed: int) -> MixtureOfExperts:
+def built(kind: type[MixtureOfExperts], shape: Shape, method: str | None, seed: int) -> MixtureOfExperts:
+    dim, experts, top_k, hidden, capacity = shape
     torch.manual_seed(0)
-    return kind(*shape, method=method)
+    return kind(dim, experts, top_k, hidden, capacity, method)
 
 
-def batch(shape: tuple, same: bool) -> Any:
+def batch(shape: Shape, same: bool) -> Any:
     drawn = torch.Generator().manual_seed(0)
     x = torch.randn(1, 11, shape[0], generator=drawn)
     return lambda seed: ((x[:, :1].expand_as(x) if same else x).contiguous(),)
@@ -122,6 +115,63 @@ class DetachedGate(MixtureOfExperts):
         self.router.register_forward_hook(lambda router, inputs, out: (out[0].detach(), *out[1:]))
 
 
+class WeightsSwapped(MixtureOfExperts):
+    """Gives the weight of a token's first expert to its last."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.router.register_forward_hook(lambda router, inputs, out: (out[0].flip(1), *out[1:]))
+
+
+def asked(method: str, experts: int, tokens: int, dim: int) -> Operators:
+    """The operators of a forward, in bfloat16, the same on a GPU; two experts a token."""
+    torch.manual_seed(0)
+    model = MixtureOfExperts(dim, experts, 2, method=method).to(torch.bfloat16)
+    return operators(model, torch.randn(tokens, dim, dtype=torch.bfloat16))
+
+
+def flops(experts: int, tokens: int, dim: int) -> int:
+    """Of the products of a forward, router and experts, one expert a token: counted as they run."""
+    torch.manual_seed(0)
+    model = MixtureOfExperts(dim, experts, 1, method="loop")
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(torch.randn(tokens, dim))
+    return counter.get_total_flops()
+
+
+def constant_cost(device: str) -> Mapping[str, Number]:
+    """Parameters and FLOPs of 64 experts over those of 4; 512 tokens, 256 features."""
+    few, many = (sum(one.numel() for one in MixtureOfExperts(256, count, 1).parameters()) for count in (4, 64))
+    work = flops(64, 512, 256) / flops(4, 512, 256)
+    return {"parameters": exact(many / few, "×"), "FLOPs": exact(work, "×")}
+
+
+def dropless(device: str) -> Mapping[str, Number]:
+    """What capacities drop and pad, and what one product for all saves; 4,096 tokens, two of 64 experts each."""
+    torch.manual_seed(0)
+    model, x = MixtureOfExperts(64, 64), torch.randn(4_096, 64)
+    chosen = model.router(x)[1]
+    counts = torch.bincount(chosen.flatten(), minlength=64)
+    found = {"dropped, no capacity": exact(100 * (1 - len(model.order(chosen)) / chosen.numel()), "%")}
+    for factor in (1, 2):
+        model.capacity = factor * chosen.numel() // 64
+        found[f"dropped, capacity {factor} × even"] = exact(100 * (1 - len(model.order(chosen)) / chosen.numel()), "%")
+    found["padding, none dropped"] = exact(100 * (64 * int(counts.max()) / chosen.numel() - 1), "%")
+    for experts in (8, 64):
+        for method in ("loop", "grouped"):
+            found[f"launches, {method}, {experts} experts"] = exact(
+                len(asked(method, experts, 512, 64).calls), "operators"
+            )
+    if device == "cuda":
+        run = raced(device, 16_384, 1_024, 64)
+        found["time, 64 experts"] = run.ratio("an expert at a time", "grouped")
+    return found
+
+
+def exact(value: float, unit: str) -> Number:
+    return Number(value, value, value, unit)
+
+
 @torch.no_grad()
 def raced(device: str, tokens: int, dim: int, experts: int, rounds: int = 6) -> Race:
     """One grouped product against one for each expert: two of `experts` a token, bfloat16 on a GPU."""
@@ -135,17 +185,19 @@ def raced(device: str, tokens: int, dim: int, experts: int, rounds: int = 6) -> 
 def demo(device: str, quick: bool) -> Shown:
     import plotly.graph_objects as go
 
-    tokens, experts = (64, 8) if quick else (256, 16)
+    tokens, experts = (64, 8) if quick else (128, 16)
     timed = raced(device, tokens, 64, experts, 2)
     model, x = MixtureOfExperts(64, experts).to(device), torch.randn(tokens, 64, device=device)
     _, chosen, loss = model.router(x)
     counts = torch.bincount(chosen.flatten(), minlength=experts).tolist()
     _, failure = check(MixtureOfExperts, device)
+    ways = {name: len(asked(name, experts, tokens, 64).calls) for name in ("loop", "grouped")}
+    counted = ", ".join(f"{name} {count}" for name, count in ways.items())
     figure = go.Figure(go.Bar(y=counts), {"xaxis": {"title": "expert"}, "yaxis": {"title": "tokens"}})
     return Shown(
         f"{tokens} tokens, each sent to 2 of {experts} experts: sorted, one grouped product, back to their places",
         failure or "outputs, balance loss and all gradients equal a loop over tokens and experts; empty experts too",
-        f"grouped is {timed.ratio('an expert at a time', 'grouped').median:.1f} times as fast as an expert at a time; "
+        f"operators of a forward, {counted}; grouped is {timed.ratio('an expert at a time', 'grouped').median:.1f} times as fast as an expert at a time; "
         f"the fullest expert has {max(counts)} tokens, the emptiest {min(counts)}, the balance loss is {loss.item():.2f}",
         Picture(figure, f"Tokens of each of {experts} experts, between {min(counts)} and {max(counts)}."),
     )
@@ -165,7 +217,32 @@ SYSTEM = System(
         "a full expert drops the first tokens": LastComeFirst,
         "the balance counts first choices alone": LossOfTheFirst,
         "the weights have no gradient": DetachedGate,
+        "weights go to another of the token’s experts": WeightsSwapped,
     },
     demo=demo,
     from_torch=("grouped_mm", "sorting, gathering and adding rows"),
+    claims=(
+        Claim(
+            name="moe-constant-cost",
+            text="a sparsely-activated model – with outrageous numbers of parameters – but a constant computational cost",
+            source="Fedus et al., Switch Transformers (2022), abstract",
+            conditions="one expert a token",
+            verdict="confirmed",
+            reason="the experts’ FLOPs stay the same, and only the router’s grow; but a batch reads the weights of more experts",
+            evidence="exact on a CPU",
+            experiment=constant_cost,
+            devices=("cpu",),
+        ),
+        Claim(
+            name="moe-dropless",
+            text="Our approach never drops tokens and maps efficiently to modern hardware",
+            source="Gale et al., MegaBlocks (2022), abstract",
+            conditions="none given",
+            verdict="partly",
+            reason="of sorting and one grouped product, as built here: nothing is dropped or padded, and launches do not grow "
+            "with the experts; how well it fits the hardware is for a GPU to say",
+            evidence="exact on a CPU",
+            experiment=dropless,
+        ),
+    ),
 )
