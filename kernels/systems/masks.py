@@ -81,25 +81,29 @@ def results(call: Any, data: list[torch.Tensor], dtype: torch.dtype) -> list[tor
     return [output.detach(), *torch.autograd.grad(output, leaves, data[3].to(dtype))]
 
 
-def tensors() -> list[torch.Tensor]:
-    """Queries, keys, values, and the gradient of the output."""
+def tensors(name: str) -> list[torch.Tensor]:
+    """Queries, keys, values, and the gradient of the output; two sequences where the pattern differs between them."""
     drawn = torch.Generator().manual_seed(0)
     heads = (HEADS, HEADS // 2, HEADS // 2, HEADS)
-    return [torch.randn(BATCH, count, LENGTH, WIDTH, generator=drawn) for count in heads]
+    return [torch.randn(_batch(name), count, LENGTH, WIDTH, generator=drawn) for count in heads]
+
+
+def _batch(name: str) -> int:
+    return BATCH if name == "document" else 1
 
 
 @cache
 def by_loop(name: str, dtype: torch.dtype) -> list[torch.Tensor]:
     _, sees, change = cases(PARTS)[name]
-    return results(lambda q, k, v: loop(q, k, v, sees, change), tensors(), dtype)
+    return results(lambda q, k, v: loop(q, k, v, sees, change), tensors(name), dtype)
 
 
 def check(make: Mapping[str, Any], device: str) -> tuple[float, str | None]:
     """Outputs and gradients of every pattern, and flex_attention's outputs; then the kinds of all blocks."""
-    data, worst = tensors(), 0.0
+    worst = 0.0
     for name, (pattern, sees, _) in cases(make).items():
         exact, plain = (by_loop(name, dtype) for dtype in (torch.float64, torch.float32))
-        there = [one.detach().to(device) for one in data]
+        there, batch = [one.to(device) for one in tensors(name)], _batch(name)
         got = results(partial(make["attention"], pattern=pattern, method="eager"), there, torch.float32)
         with torch.no_grad():
             got.append(make["attention"](*there[:3], pattern, method="flex"))
@@ -108,9 +112,9 @@ def check(make: Mapping[str, Any], device: str) -> tuple[float, str | None]:
             if failure:
                 return ratio, f"{name}, {what}: {failure}"
             worst = max(worst, ratio)
-        kinds = make["blocks"](pattern, BATCH, HEADS, LENGTH, LENGTH, BLOCK, device).kinds.tolist()
+        kinds = make["blocks"](pattern, batch, HEADS, LENGTH, LENGTH, BLOCK, device).kinds.tolist()
         for b, h, i, j in (
-            (b, h, i, j) for b in range(BATCH) for h in range(HEADS) for i in range(3) for j in range(3)
+            (b, h, i, j) for b in range(batch) for h in range(HEADS) for i in range(3) for j in range(3)
         ):
             rows, columns = (range(BLOCK * one, min(BLOCK * one + BLOCK, LENGTH)) for one in (i, j))
             seen = [sees(b, h, row, column) for row in rows for column in columns]
