@@ -35,7 +35,7 @@ LAYERS = (
     ("cuda", "triton", "levels", "records", "registration"),
     ("wrong",),
     ("ops",),
-    ("case_selection", "check", "doctor", "memory", "modules", "serving", "shapes", "validation"),
+    ("case_selection", "check", "doctor", "masks", "memory", "modules", "moe", "serving", "shapes", "validation"),
     ("distributed", "lens", "models"),
     ("measure",),
     ("claims_of_others",),
