@@ -36,7 +36,7 @@ LAYERS = (
     ("wrong",),
     ("ops",),
     ("case_selection", "check", "memory", "modules", "shapes", "doctor"),
-    ("lens", "measure", "models"),
+    ("lens", "measure", "models", "precision"),
     ("claims_of_others",),
     ("diagrams", "grading", "systems"),
     ("__init__",),

@@ -32,8 +32,9 @@ def track(model: nn.Module, *args: torch.Tensor, optimizer: Callable[..., torch.
         args: what it is called with; their shapes and dtypes count.
         optimizer: such as torch.optim.AdamW; None for no step.
     """
+    copied = copy.deepcopy(model)  # out here: buffers cannot be copied among fake tensors
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fake = _faked(copy.deepcopy(model), mode)
+        fake = _faked(copied, mode)
         inputs: Sequence[torch.Tensor] = [torch.empty_like(arg, device="cpu") for arg in args]
         stepped = optimizer(fake.parameters()) if optimizer else None
         tracker = MemTracker()

@@ -1,0 +1,59 @@
+"""Fewer bits: errors that name the argument, edge cases, and every value that bfloat16 has."""
+
+import pytest
+import torch
+from torch import nn
+
+from kernels.precision import Float8Linear, convert_back, convert_to_float8, overflows
+
+
+def mlp() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
+def test_float8_keeps_the_parameters_and_comes_back():
+    model, x = mlp(), torch.randn(16, 32)
+    expected, state = model(x), {name: value.clone() for name, value in model.state_dict().items()}
+    done = convert_to_float8(model)
+    assert done.replaced == ("0",) and done.left == {"2": "out_features: got 10, expected a multiple of 16"}
+    assert model.state_dict().keys() == state.keys()
+    assert 0 < (model(x) - expected).norm() / expected.norm() < 0.06
+    assert convert_back(model).replaced == ("0",)
+    assert torch.equal(model(x), expected)
+    assert overflows(model) == {}
+
+
+def test_float8_adds_its_bias_and_takes_any_leading_sizes():
+    layer, x = Float8Linear(32, 48), torch.randn(2, 8, 32)
+    with_bias = layer(x)
+    bias, layer.bias = layer.bias, None
+    assert torch.allclose(layer(x) + bias, with_bias, atol=1e-6)
+    assert with_bias.shape == (2, 8, 48)
+    assert not layer(torch.zeros(16, 32)).any()
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"forward": "e5m2"}, "forward: got 'e5m2', expected one of e4m3"),
+        ({"backward": "e3m4"}, "backward: got 'e3m4', expected one of e4m3, e5m2"),
+        ({"scaling": "block"}, "scaling: got 'block', expected one of tensor, row, delayed"),
+    ],
+)
+def test_a_wrong_float8_setting_is_named(setting, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        convert_to_float8(mlp(), **setting)
+
+
+def test_sizes_that_float8_cannot_multiply_are_named():
+    with pytest.raises(ValueError, match="^in_features: got 17, expected a multiple of 16"):
+        Float8Linear(17, 32)
+    with pytest.raises(ValueError, match="^x: got 3 rows to train on, expected a multiple of 16"):
+        Float8Linear(32, 32)(torch.randn(3, 32))
+    with pytest.raises(ValueError, match="^x: got 16 features, expected in_features, 32"):
+        Float8Linear(32, 32)(torch.randn(16, 16))
+    with torch.no_grad():
+        assert Float8Linear(32, 32)(torch.randn(3, 32)).shape == (3, 32)
+    with pytest.raises(TypeError, match="^model: got a Linear"):
+        convert_to_float8(nn.Linear(16, 16))
