@@ -5,6 +5,8 @@ import torch
 from torch import nn
 
 from kernels.precision import Float8Linear, convert_back, convert_to_float8, overflows
+from kernels.precision.rounding import rounded
+from kernels.systems import float8
 
 
 def mlp() -> nn.Sequential:
@@ -57,3 +59,23 @@ def test_sizes_that_float8_cannot_multiply_are_named():
         assert Float8Linear(32, 32)(torch.randn(3, 32)).shape == (3, 32)
     with pytest.raises(TypeError, match="^model: got a Linear"):
         convert_to_float8(nn.Linear(16, 16))
+
+
+def test_a_training_loop_skips_the_step_that_overflowed():
+    plain, _ = float8.train(None, "cpu", 24, -1)
+    eight, skipped = float8.train("delayed", "cpu", 24, -1)
+    assert skipped == [] and eight[-1] == pytest.approx(plain[-1], rel=0.1)
+    losses, skipped = float8.train("delayed", "cpu", 24, 12)
+    assert skipped == [12] and losses[12] == pytest.approx(losses[11], rel=0.02)  # rounded otherwise: the scale saw it
+    assert losses[:12] == eight[:12]
+
+
+def test_numbers_of_small_formats():
+    for format, dtype in (("e4m3", torch.float8_e4m3fn), ("e5m2", torch.float8_e5m2)):
+        codes = torch.arange(256, dtype=torch.uint8).view(dtype).double()
+        codes = codes[codes.isfinite()]
+        assert torch.equal(rounded(codes, format), codes)  # the format has them all, and no cast is needed to say so
+        assert rounded(torch.tensor(1e9), format) == codes.max()
+    assert rounded(torch.tensor([0.25, 0.3, 5.0, -7.0]), "e2m1").tolist() == [0.0, 0.5, 4.0, -6.0]
+    with pytest.raises(ValueError, match="^format: got 'e3m2', expected one of e5m2, e4m3, e2m1"):
+        rounded(torch.ones(1), "e3m2")

@@ -14,44 +14,12 @@ from kernels.measure import race
 from kernels.memory import track
 from kernels.precision import Float8Linear, convert_to_float8, overflows
 from kernels.precision.float8 import SCALINGS, Float8, quantize
+from kernels.precision.rounding import Rounded
 from kernels.system import Shown, System
 from kernels.systems.checkpointing import kept_bytes
 from kernels.tolerance import compare
 
 ROUNDING = {"e4m3": 2**-4, "e5m2": 2**-3}  # the largest relative error of a value that is not tiny
-
-
-class Rounded:
-    """What a layer should make of its inputs, in float64: an element is rounded by its mantissa, and by no cast."""
-
-    def __init__(self, scaling: str) -> None:
-        self.scaling = scaling
-        self.met: dict[str, list[float]] = {"input": [], "weight": [], "gradient": []}
-        self.overflowed = 0
-
-    def cast(self, x: torch.Tensor, role: str, dim: int = 1) -> torch.Tensor:
-        size = x.abs().float().nan_to_num(0.0, 0.0, 0.0)
-        limit = size.amax(dim, keepdim=True) if self.scaling == "row" else size.amax()
-        if self.scaling == "delayed":
-            if self.met[role]:
-                limit = limit.new_tensor(2 * max(self.met[role]))
-            self.met[role].append(float(size.amax()))
-        if dim == 1:
-            self.overflowed += int((x.float().abs() > limit).sum())
-        format = "e5m2" if role == "gradient" else "e4m3"
-        largest, mantissa, lowest = (57344, 2, -14) if format == "e5m2" else (448, 3, -6)
-        scale = limit / largest
-        scaled = (x.float() / scale).double()
-        step = torch.exp2(torch.frexp(scaled)[1].double().sub(1).clamp(min=lowest) - mantissa)
-        return (scaled / step).round().mul(step).clamp(-largest, largest) * scale.double()
-
-    def products(self, x: torch.Tensor, w: torch.Tensor, dy: torch.Tensor) -> dict[str, torch.Tensor]:
-        x8, w8, dy8 = self.cast(x, "input"), self.cast(w, "weight"), self.cast(dy, "gradient")
-        found = {"y": x8 @ w8.t()}
-        columns = x8, w8, dy8
-        if self.scaling == "row":  # the backward's products sum over other dimensions
-            columns = self.cast(x, "input", 0), self.cast(w, "weight", 0), self.cast(dy, "gradient", 0)
-        return found | {"dx": dy8 @ columns[1], "dw": columns[2].t() @ columns[0]}
 
 
 def exact(x: torch.Tensor, w: torch.Tensor, dy: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -160,10 +128,7 @@ def mlp(width: int, scaling: str | None, device: str, dtype: torch.dtype) -> nn.
 
 def speed(device: str) -> Mapping[str, Number]:
     """Forward and backward of a linear layer and of an MLP, casts included, against the same in bfloat16."""
-    same, found = (
-        torch.zeros(1),
-        dict[str, Number](),
-    )  # what the contestants compute differs by their rounding: the race compares `same`
+    same, found = torch.zeros(1), dict[str, Number]()  # results differ by their rounding: the race compares `same`
     for width, rows in ((2048, 4096), (4096, 8192), (8192, 8192)) if device == "cuda" else ((128, 128),):
         x = torch.randn(rows, width, device=device, dtype=torch.bfloat16, requires_grad=True)
 
