@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from kernels.precision import Float8Linear, convert_back, convert_to_float8, overflows
+from kernels.modules import Swapped
+from kernels.precision import Float8Linear, convert_back, convert_to_float8, overflows, quantize_weights
+from kernels.precision.four_bits import E2M1, pack, to_e2m1, unpack
 from kernels.precision.rounding import rounded
 from kernels.systems import float8
 
@@ -79,3 +81,29 @@ def test_numbers_of_small_formats():
     assert rounded(torch.tensor([0.25, 0.3, 5.0, -7.0]), "e2m1").tolist() == [0.0, 0.5, 4.0, -6.0]
     with pytest.raises(ValueError, match="^format: got 'e3m2', expected one of e5m2, e4m3, e2m1"):
         rounded(torch.ones(1), "e3m2")
+
+
+def test_four_bits_on_every_value_of_bfloat16():
+    x = torch.arange(2**16).to(torch.int16).view(torch.bfloat16)
+    x = x[x.isfinite()]
+    table = torch.tensor([*E2M1, *(-value for value in E2M1)])
+    assert torch.equal(table[to_e2m1(x).int()].double(), rounded(x, "e2m1"))
+    codes = torch.arange(16, dtype=torch.uint8)
+    assert pack(codes)[:2].tolist() == [0x10, 0x32] and torch.equal(unpack(pack(codes)), codes)
+
+
+def test_quantized_weights_name_what_they_leave():
+    model = nn.Sequential(nn.Linear(32, 10), nn.Linear(10, 32), nn.Linear(32, 4))
+    model[2].weight.data[0, 0] = float("nan")
+    x = torch.randn(3, 32, requires_grad=True)
+    assert quantize_weights(model) == Swapped(
+        ("0",),
+        {
+            "1": "in_features: got 10, expected a multiple of nvfp4's group, 16",
+            "2": "weight: got infinities or NaN, expected finite values",
+        },
+    )
+    model[0](x).sum().backward()
+    assert x.grad is not None and [name for name, _ in model[0].named_parameters()] == ["bias"]
+    with pytest.raises(ValueError, match="^format: got 'int4', expected one of nvfp4, mxfp4"):
+        quantize_weights(mlp(), "int4")
