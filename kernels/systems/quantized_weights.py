@@ -111,9 +111,10 @@ def drop_signs(layer: QuantizedLinear, weight: torch.Tensor) -> None:
     layer.codes = layer.codes & 0x77
 
 
-def float_scales(layer: QuantizedLinear, weight: torch.Tensor) -> None:
-    """Keeps scales as floating-point numbers, which casting the model casts too."""
-    layer.scale = None if layer.scale is None else nn.Parameter(layer.scale.view(torch.float32), requires_grad=False)
+def round_scale(layer: QuantizedLinear, weight: torch.Tensor) -> None:
+    """Keeps NVFP4's scale over all in bfloat16, as casting the model would."""
+    if layer.scale is not None:
+        layer.scale = layer.scale.view(torch.float32).bfloat16().float().view(torch.int32)
 
 
 def round_in_place(model: nn.Sequential, format: str) -> None:
@@ -201,7 +202,7 @@ SYSTEM = System(
         "MXFP4's scale a power too high": _after(double_scales),
         "rounded toward zero": _after(truncate),
         "signs are dropped": _after(drop_signs),
-        "casting the model rounds the scale": _after(float_scales),
+        "the scale over all in bfloat16": _after(round_scale),
         "nothing is packed": round_in_place,
         "NVFP4 asked for, MXFP4 given": lambda model, format: quantize_weights(model, "mxfp4"),
     },
