@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from kernels.modules import Swapped
-from kernels.precision import Float8Linear, convert_back, convert_to_float8, overflows, quantize_weights
+from kernels.precision import Float8Linear, convert_back, convert_to_float8, overflows, prune_2_4, quantize_weights
 from kernels.precision.four_bits import E2M1, pack, to_e2m1, unpack
 from kernels.precision.rounding import rounded
 from kernels.systems import float8
@@ -64,12 +64,12 @@ def test_sizes_that_float8_cannot_multiply_are_named():
 
 
 def test_a_training_loop_skips_the_step_that_overflowed():
-    plain, _ = float8.train(None, "cpu", 24, -1)
-    eight, skipped = float8.train("delayed", "cpu", 24, -1)
+    plain, _ = float8.train(None, "cpu", 10, -1)
+    eight, skipped = float8.train("delayed", "cpu", 10, -1)
     assert skipped == [] and eight[-1] == pytest.approx(plain[-1], rel=0.1)
-    losses, skipped = float8.train("delayed", "cpu", 24, 12)
-    assert skipped == [12] and losses[12] == pytest.approx(losses[11], rel=0.02)  # rounded otherwise: the scale saw it
-    assert losses[:12] == eight[:12]
+    losses, skipped = float8.train("delayed", "cpu", 10, 5)
+    assert skipped == [5] and losses[5] == pytest.approx(losses[4], rel=0.02)  # rounded otherwise: the scale saw it
+    assert losses[:5] == eight[:5]
 
 
 def test_numbers_of_small_formats():
@@ -107,3 +107,21 @@ def test_quantized_weights_name_what_they_leave():
     assert x.grad is not None and [name for name, _ in model[0].named_parameters()] == ["bias"]
     with pytest.raises(ValueError, match="^format: got 'int4', expected one of nvfp4, mxfp4"):
         quantize_weights(mlp(), "int4")
+
+
+def test_pruned_layers_keep_their_parameters_and_name_what_is_left():
+    model = nn.Sequential(nn.Linear(32, 6), nn.Linear(6, 8), nn.Linear(8, 4))
+    model[2].weight.data[0, 0] = float("nan")
+    weight = model[0].weight
+    assert prune_2_4(model) == Swapped(
+        ("0",),
+        {
+            "1": "in_features: got 6, expected a multiple of 4",
+            "2": "weight: got NaN, expected numbers that can be ordered",
+        },
+    )
+    assert model[0].weight is weight and torch.equal(
+        weight.unflatten(1, (-1, 4)).count_nonzero(-1), torch.full((6, 8), 2)
+    )
+    with pytest.raises(ValueError, match="^device: got cpu, expected cuda"):
+        model[0].compressed()

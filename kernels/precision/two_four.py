@@ -22,7 +22,7 @@ def mask_2_4(weight: torch.Tensor) -> torch.Tensor:
     if weight.isnan().any():
         raise ValueError("weight: got NaN, expected numbers that can be ordered")
     fours = weight.detach().abs().unflatten(1, (-1, 4))
-    order = fours.argsort(-1, descending=True, stable=True)
+    order = fours.argsort(dim=-1, descending=True, stable=True)
     return torch.zeros_like(fours, dtype=torch.bool).scatter_(-1, order[..., :2], True).flatten(1)
 
 

@@ -24,14 +24,14 @@ def pattern(weight: torch.Tensor) -> torch.Tensor:
         kept: list[bool] = []
         for start in range(0, len(row), 4):
             four = row[start : start + 4]
-            best = sorted(range(4), key=lambda place, four=four: (-four[place], place))[:2]
-            kept += [place in best for place in range(4)]
+            best = sorted((-size, place) for place, size in enumerate(four))[:2]
+            kept += [(-size, place) in best for place, size in enumerate(four)]
         rows.append(kept)
     return torch.tensor(rows)
 
 
 def check(make: Callable[[nn.Module], object], device: str) -> tuple[float, str | None]:
-    """Exactly the two largest of four, also among equals and zeros; three steps of AdamW, with weight decay, against float64."""
+    """The two largest of four, also among equals and zeros; three steps of AdamW, with weight decay, against float64."""
     torch.manual_seed(0)
     linear = nn.Linear(64, 24)
     with torch.no_grad():
@@ -64,7 +64,9 @@ def check(make: Callable[[nn.Module], object], device: str) -> tuple[float, str 
             steps[name].zero_grad()
             F.mse_loss(outputs[name], target.to(like)).backward()
             if name != "here":
-                one[0].get_parameter("weight").grad *= mask
+                weight = one[0].get_parameter("weight")
+                assert weight.grad is not None
+                weight.grad *= mask
             steps[name].step()
         got = outputs["here"].detach().cpu()
         ratio, failure = compare(got, outputs["float64"].detach(), outputs["float32"].detach(), torch.float32)
@@ -77,16 +79,17 @@ def check(make: Callable[[nn.Module], object], device: str) -> tuple[float, str 
 def _once(mask_of: Callable[[torch.Tensor], torch.Tensor], kept: bool = True) -> Callable[[nn.Module], object]:
     """Prunes by another mask; with `kept` it stays while the model is trained."""
 
-    def make(model: nn.Sequential) -> None:
-        weight = model[0].get_parameter("weight")
-        mask = mask_of(weight.detach())
+    def make(model: nn.Module) -> None:
+        linear = model.get_submodule("0")
+        assert isinstance(linear, nn.Linear)
+        weight, mask = linear.weight, mask_of(linear.weight.detach())
         if not kept:
             weight.data *= mask
             return
-        layer = TwoFourLinear(copy.deepcopy(model[0]))
+        layer = TwoFourLinear(copy.deepcopy(linear))
         layer.mask, layer.weight = mask, weight
         weight.data *= mask
-        model[0] = layer
+        setattr(model, "0", layer)
 
     return make
 
