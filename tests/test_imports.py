@@ -36,7 +36,7 @@ LAYERS = (
     ("wrong",),
     ("ops",),
     ("case_selection", "check", "doctor", "masks", "memory", "modules", "moe", "serving", "shapes", "validation"),
-    ("distributed", "lens", "models"),
+    ("distributed", "lens", "models", "precision"),
     ("measure",),
     ("claims_of_others",),
     ("diagrams", "grading", "systems"),

@@ -49,12 +49,13 @@ def track(model: nn.Module, *args: torch.Tensor, optimizer: Callable[..., torch.
 @contextmanager
 def faked(model: nn.Module, *args: torch.Tensor) -> Iterator[tuple[nn.Module, Sequence[torch.Tensor]]]:
     """A copy of the model, and its arguments, that have no memory, as long as this is entered."""
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        fake = _faked(copy.deepcopy(model))
+    copied = copy.deepcopy(model)  # out here: buffers cannot be copied among fake tensors
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = _faked(copied, mode)
         yield fake, [torch.empty_like(arg, device="cpu") for arg in args]
 
 
-def _faked(model: nn.Module) -> nn.Module:
+def _faked(model: nn.Module, mode: FakeTensorMode) -> nn.Module:
     """The model with parameters and buffers that have no memory."""
     for module in model.modules():
         for name, parameter in list(module.named_parameters(recurse=False)):
