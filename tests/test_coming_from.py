@@ -25,23 +25,9 @@ COMMANDS = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
 # A function, or an argument of one: "function(argument=)".
 NOT_WRITTEN = {
     "kernels.attention",
-    "kernels.distributed.ContextParallelAttention",
-    "kernels.distributed.run",
-    "kernels.distributed.shard",
-    "kernels.masks.SparseAttention",
-    "kernels.masks.attention",
-    "kernels.masks.sliding_window",
-    "kernels.measure.benchmark",
-    "kernels.measure.levels",
-    "kernels.measure.profile_model",
-    "kernels.memory.checkpoint(bytes=)",
     "kernels.memory.offload_activations",
     "kernels.memory.offload_optimizer",
     "kernels.precision.allocate_bits",
-    "kernels.precision.convert_to_float8",
-    "kernels.precision.prune_2_4",
-    "kernels.precision.quantize_weights",
-    "kernels.validate",
 }
 
 
