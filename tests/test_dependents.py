@@ -142,4 +142,4 @@ def test_what_must_not_be_missed(here, file, users):
 
 def test_a_change_of_an_operation_leaves_most_tests_alone(here):
     tests = {file for file in here.files if Path(file).name.startswith("test_")}
-    assert len(tests & here.steps("kernels/ops/layer_norm/native.py").keys()) < 0.4 * len(tests)
+    assert len(tests & here.steps("kernels/ops/layer_norm/native.py").keys()) < 0.5 * len(tests)

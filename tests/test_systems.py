@@ -107,6 +107,20 @@ HEADLINES = {
     "l4-a10g-a100",
     "mi300x",
     "tpu",
+    "fp8-half-memory",
+    "fp8-training-2x",
+    "fp4-memory-4x",
+    "fp4-speed",
+    "two-four-2x",
+    "sparse-10x",
+    "sparse-10x-work",
+    "causal-sparsity-2x",
+    "ring-1m-tokens",
+    "context-parallel-linear",
+    "gradient-compression",
+    "moe-constant-cost",
+    "moe-dropless",
+    "serving-2x-batched",
 }
 
 

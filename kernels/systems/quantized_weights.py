@@ -215,7 +215,7 @@ SYSTEM = System(
             source="optimization framework, ultra-low precision",
             conditions="none given",
             verdict="partly",
-            reason="the scales of the groups take bits as well; against float32 it is more",
+            reason="the scales of the groups take bits as well; against single precision it is more",
             evidence="exact on a CPU",
             experiment=memory,
         ),
