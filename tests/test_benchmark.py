@@ -85,7 +85,7 @@ def test_a_model_that_fails_keeps_no_hooks():
 def test_levels_are_a_table_with_reasons():
     found = measure.levels(nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8)), torch.randn(4, 8))
     said = " ".join(found._repr_mimebundle_()["text/plain"].split())
-    assert "scripted" in said and "triton: right, and not timed" in said
+    assert "scripted" in said and "cuda: right, and not timed" in said
     assert found.ratio("eager", "traced").median > 0 and "traced" in repr(found.plot())
 
 

@@ -23,7 +23,8 @@ def document(ids: torch.Tensor) -> Pattern:
     """Positions of the same document see each other: several documents are packed into one sequence.
 
     Args:
-        ids: integers, (S,) or (B, S): the document that each position belongs to.
+        ids: integers, (S,) or (B, S): the document that each position belongs to. For flex_attention on a GPU they lie
+            there: its compiler takes no copy from another device.
 
     Raises:
         TypeError: ids that are no integers. ValueError: ids of another shape.
@@ -58,12 +59,13 @@ def alibi(num_heads: int) -> Pattern:
     ValueError: no heads.
     """
     _at_least("num_heads", num_heads, 1)
-    slopes = torch.tensor(_slopes(num_heads))
+    lower = 1 << (num_heads.bit_length() - 1)
 
     def closer(
         score: torch.Tensor, b: torch.Tensor, h: torch.Tensor, q: torch.Tensor, kv: torch.Tensor
     ) -> torch.Tensor:
-        return score - slopes.to(score.device)[h] * (q - kv).abs()
+        more = (2 * (h - lower) + 1) / (2 * lower)
+        return score - torch.exp2(-8 * torch.where(h < lower, (h + 1) / lower, more)) * (q - kv).abs()
 
     return Pattern("ALiBi", score_mod=closer, heads=num_heads)
 
@@ -86,12 +88,6 @@ def custom(mask_mod: MaskMod | None = None, score_mod: ScoreMod | None = None) -
     if mask_mod is None and score_mod is None:
         raise ValueError("mask_mod, score_mod: got neither, expected at least one")
     return Pattern("custom", mask_mod, score_mod)
-
-
-def _slopes(heads: int) -> list[float]:
-    lower = 1 << (heads.bit_length() - 1)
-    first = [2.0 ** (-8 * (head + 1) / lower) for head in range(lower)]
-    return first if lower == heads else first + _slopes(2 * lower)[0::2][: heads - lower]
 
 
 def _at_least(name: str, got: int, least: int) -> None:

@@ -42,11 +42,14 @@ def quantize(x: torch.Tensor, format: str, limit: torch.Tensor) -> Float8:
 
 def multiply(a: Float8, b: Float8, dtype: torch.dtype) -> torch.Tensor:
     """(M, K) times (K, N). With a scale a row, tensor cores give bfloat16 only, so it is rounded to that first."""
-    rows, columns, out = a.scale, b.scale, dtype
-    if a.scale.dim():
-        rows, columns, out = a.scale.flatten()[:, None], b.scale.flatten()[None], torch.bfloat16
-    by_columns = b.codes.t().contiguous().t()
-    return torch._scaled_mm(a.codes.contiguous(), by_columns, rows, columns, out_dtype=out).to(dtype)
+    codes = a.codes.contiguous(), b.codes.t().contiguous().t()
+    if not a.scale.dim():
+        return torch._scaled_mm(*codes, a.scale, b.scale, out_dtype=dtype)
+    rows, columns = a.scale.flatten()[:, None], b.scale.flatten()[None]
+    if a.codes.is_cuda:
+        return torch._scaled_mm(*codes, rows, columns, out_dtype=torch.bfloat16).to(dtype)
+    one = torch.ones(())  # on a CPU, PyTorch before 2.13 takes no scale a row
+    return (torch._scaled_mm(*codes, one, one, out_dtype=torch.float32) * rows * columns).bfloat16().to(dtype)
 
 
 class Float8Linear(nn.Linear):

@@ -51,7 +51,10 @@ def check(make: Callable[..., Levels], device: str) -> tuple[float, str | None]:
         return math.inf, f"{', '.join([*found.times, *found.left])} are timed or left"
     if device == "cuda" and len(found.times) < 5 or not {"eager", "traced", "scripted"} <= {*found.times}:
         return math.inf, f"{', '.join(found.left)} are left: {found.left}"
-    if {*found.errors} != {"eager", "traced", "scripted", "triton", "cuda"} or max(found.errors.values()) > 1:
+    ran = {"eager", "traced", "scripted", "triton", "cuda"}
+    if device == "cpu" and torch.cuda.is_available():
+        ran.remove("triton")  # compiled there, it takes no tensors of a CPU
+    if {*found.errors} != ran or max(found.errors.values()) > 1:
         return math.inf, f"errors of a norm at all levels: {found.errors}"
     if type(model[1]) is not nn.LayerNorm or any(not torch.equal(before[n], v) for n, v in model.state_dict().items()):
         return math.inf, "the module itself was changed"
@@ -145,8 +148,10 @@ SYSTEM = System(
             text="CPU 1.15×",
             source="direct CUDA fusion collection",
             conditions="none given",
-            verdict="not yet measured",
-            reason="neither what was timed nor against what is said, so a block is, as it is and compiled",
+            verdict="refuted",
+            reason="a block, traced or compiled, is as fast as it was, within the spread; what was timed for the claim is "
+            "not said",
+            evidence="measured",
             experiment=on_a_cpu,
             devices=("cpu",),
         ),

@@ -241,8 +241,8 @@ SYSTEM = System(
             conditions="none given",
             verdict="partly",
             reason="of sorting and one grouped product, as built here: nothing is dropped or padded, and launches do not grow "
-            "with the experts; how well it fits the hardware is for a GPU to say",
-            evidence="exact on a CPU",
+            "with the experts; it is faster than a loop over them, and no other implementation was beside it",
+            evidence="measured",
             experiment=dropless,
         ),
     ),

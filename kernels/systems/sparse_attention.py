@@ -212,9 +212,10 @@ SYSTEM = System(
         _claim(
             "sparse-10x",
             "a tenth of the blocks, forward",
-            "not yet measured",
-            "the time is for a GPU to say, against dense attention of torch",
+            "refuted",
+            "the work falls by as much, the time by far less, against dense attention of torch",
             speed,
+            evidence="measured",
             devices=("cuda",),
         ),
         _claim(
