@@ -155,7 +155,8 @@ def projections(device: str) -> Mapping[str, Number]:
     """Three products against one of all three's weights."""
     found = {}
     for batch, length, dim in (SMALL, LARGE) if device == "cuda" else (SMALL,):
-        x, weights = torch.randn(batch, length, dim, device=device), torch.randn(3, dim, dim, device=device)
+        x = torch.randn(batch, length, dim, device=device)
+        weights = torch.randn(3, dim, dim, device=device) / dim**0.5
         joined = weights.flatten(0, 1)
         contestants: dict[str, Callable] = {
             "three": lambda x=x, weights=weights: torch.cat([F.linear(x, one) for one in weights], dim=-1),
