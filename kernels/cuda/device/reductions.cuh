@@ -41,3 +41,22 @@ __device__ float row_max(float value, float* of_warp)
     __syncthreads();
     return warp_max(lane < blockDim.x / 32 ? of_warp[lane] : value);
 }
+
+// What neighbouring lanes know of a row, as one, given to each of WIDTH of them: here, sums. Other kinds of it come with their
+// own `joined`; a value-initialised one is that of no columns.
+template <int WIDTH = 32>
+__device__ float joined(float sum)
+{
+    return warp_sum<WIDTH>(sum);
+}
+
+// The parts of the blockDim.x threads of a row, whole warps, as one, given to each.
+template <typename P>
+__device__ P block_joined(P part, P* of_warp)
+{
+    part = joined(part);
+    int lane = threadIdx.x % 32;
+    if (lane == 0) of_warp[threadIdx.x / 32] = part;
+    __syncthreads();
+    return joined(lane < blockDim.x / 32 ? of_warp[lane] : P{});
+}

@@ -60,3 +60,31 @@ __device__ Vector<T> load_columns(const T* columns, int j, float otherwise)
     for (int i = 0; i < Vector<T>::PAIRS; ++i) from_float2(same.at[i], {otherwise, otherwise});
     return same;
 }
+
+// The same at the columns from j on, wherever j lies: some may be before column 0 or from N on, where the value is as good as
+// any. The two vectors that these columns lie in are read and shifted; one by one, each lane would ask for every sector again.
+template <typename T>
+__device__ Vector<T> load_columns_at(const T* columns, int j, int N, float otherwise)
+{
+    constexpr int SIZE = Vector<T>::SIZE;
+    if (!columns) return load_columns(columns, 0, otherwise);
+    const int beyond = (unsigned long long)(columns + j) % 16;  // bytes by which j is behind the start of a vector
+    if (beyond == 0 && 0 <= j && j + SIZE <= N) return load(columns + j);
+    if (j < SIZE || j + 2 * SIZE > N) {
+        Vector<T> edge = {};
+        for (int i = 0; i < SIZE; ++i)
+            if (0 <= j + i && j + i < N) ((T*)&edge)[i] = columns[j + i];
+        return edge;
+    }
+    const uint4* from = (const uint4*)((const char*)(columns + j) - beyond);
+    const uint4 low = from[0], high = from[1];
+    unsigned word[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    if (beyond & 8)
+        for (int i = 0; i < 6; ++i) word[i] = word[i + 2];
+    if (beyond & 4)
+        for (int i = 0; i < 5; ++i) word[i] = word[i + 1];
+    if (beyond & 2)
+        for (int i = 0; i < 4; ++i) word[i] = __funnelshift_r(word[i], word[i + 1], 16);
+    uint4 bits = {word[0], word[1], word[2], word[3]};
+    return *(Vector<T>*)&bits;
+}

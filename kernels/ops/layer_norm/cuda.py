@@ -1,4 +1,4 @@
-"""Level 5: the Python side of layer_norm.cu and layer_norm_vector.cu, forward.
+"""Level 5: the Python side of layer_norm.cu, layer_norm_vector.cu and layer_norm_shared.cu, forward.
 
 Rungs, plain to best:
     block     one block a row; sums by a tree in shared memory.
@@ -7,7 +7,8 @@ Rungs, plain to best:
     reread    wide rows: 16-byte loads, the row kept in the cache and read again.
 
 Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
-1,024 threads; other rows go to `warp`.
+1,024 threads. Other rows, and few wide ones, are kept in shared memory, which a row may enter at any place, and a cluster of
+blocks may share; those that do not fit there go to `warp`.
 """
 
 from pathlib import Path
@@ -19,13 +20,14 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda import Kernel, RawModule
 from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, in_vectors, scalar_threads, threads_of_row, vectors_of_thread
+from kernels.cuda.shared_rows import SHARED_ROWS, few_wide_rows, launch_shared_rows
 from kernels.cuda.template import TYPES, kernel
 from kernels.hardware import WARP
 from kernels.operation import Variant
 from kernels.unsupported import needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
-VECTOR_SOURCE = Path(__file__).with_name("layer_norm_vector.cu")
+VECTOR_SOURCE, SHARED_SOURCE = (Path(__file__).with_name(f"layer_norm_{name}.cu") for name in ("vector", "shared"))
 NAMES = {dtype: f"layer_norm_block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
@@ -59,6 +61,15 @@ def warp(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None
     return launch({x.dtype: kernel(SOURCE, "layer_norm_warp", x.dtype)}, x, weight, bias, eps)
 
 
+def shared(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    rows, y = as_rows(x), empty_contiguous(x)
+    more = as_columns(weight), as_columns(bias), np.float32(eps)
+    launched = launch_shared_rows(
+        SHARED_SOURCE, "layer_norm_shared", y.view(rows.shape), rows, more=more, clusters=True
+    )
+    return y if launched else warp(x, weight, bias, eps)
+
+
 def vector_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
     """VECTORS, THREADS, ROWS and FULL of the kernel `vector` for rows of N."""
     threads = threads_of_row(N)
@@ -73,8 +84,8 @@ def vector(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return y
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
-    if threads_of_row(N) > MOST_THREADS or not in_vectors(N, rows, weight, bias):
-        return warp(x, weight, bias, eps)
+    if threads_of_row(N) > MOST_THREADS or not in_vectors(N, rows, weight, bias) or few_wide_rows(rows):
+        return shared(x, weight, bias, eps)
     parameters = _, threads, rows_of_block, _ = vector_parameters(N, x.itemsize)
     arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
     launched = kernel(VECTOR_SOURCE, "layer_norm_vector", x.dtype, *parameters)
@@ -93,7 +104,7 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
     if not x.numel() or not WIDEST_IN_REGISTERS < N or threads_of_row(N) > MOST_THREADS:
         return vector(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
-    if not in_vectors(N, rows, weight, bias):
+    if not in_vectors(N, rows, weight, bias) or few_wide_rows(rows):
         return vector(x, weight, bias, eps)
     y = empty_contiguous(x)
     parameters = _, threads, _, _ = reread_parameters(N, x.itemsize)
@@ -103,7 +114,14 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
 
 
 SCALAR = (SOURCE, Path(__file__))
-VECTOR = (VECTOR_SOURCE, DEVICE / "vectors.cuh", DEVICE / "reductions.cuh", Path(__file__))
+VECTOR = (
+    VECTOR_SOURCE,
+    SHARED_SOURCE,
+    SHARED_ROWS,
+    DEVICE / "vectors.cuh",
+    DEVICE / "reductions.cuh",
+    Path(__file__),
+)
 FORWARD = (
     Variant(5, "block", block, "one block a row, sums by a tree in shared memory", SCALAR, needs_compiler),
     Variant(5, "warp", warp, "sums by shuffles within warps, shared memory only between them", SCALAR, needs_compiler),

@@ -19,17 +19,15 @@ import torch
 
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda import Kernel
-from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, power_of_2_from, scalar_threads
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import VECTOR_BYTES, scalar_threads
+from kernels.cuda.shared_rows import SHARED_ROWS, WIDEST_OF_BLOCK, launch_shared_rows
 from kernels.cuda.template import kernel
-from kernels.hardware import WARP
-from kernels.machine import Machine, has, target
+from kernels.machine import Machine
 from kernels.operation import Case, Variant
 from kernels.unsupported import Reason, needs_compiler, needs_feature
 
 SCALAR, VECTOR = (Path(__file__).with_name(name) for name in ("softmax.cu", "softmax_vector.cu"))
-WIDEST_OF_BLOCK = 5_120  # vectors of a row, up to which a block takes it alone
-CLUSTER = 8  # blocks: as many as every GPU with clusters grants
-STATIC_SHARED_BYTES = 1_024  # at most, beside the dynamic
 
 
 def by_blocks(find: Callable[[torch.dtype], Kernel], *given: torch.Tensor) -> torch.Tensor:
@@ -50,38 +48,9 @@ def by_vectors(name: str, otherwise: Callable, *given: torch.Tensor, clusters: b
     if not out.numel():
         return out
     rows = [as_rows(tensor) for tensor in given]
-    M, N = rows[0].shape
-    vectors, cluster = vectors_of_row(out.view(M, N), *rows), 1
-    if clusters and vectors > WIDEST_OF_BLOCK and has(out.device, "clusters"):
-        cluster = CLUSTER
-    parameters = of_thread, threads, of_block = vector_parameters(-(-vectors // cluster), cluster)
-    shared_bytes = len(given) * of_thread * threads * of_block * VECTOR_BYTES
-    if not 0 < shared_bytes <= target(out.device).shared_bytes_per_block - STATIC_SHARED_BYTES:
-        return otherwise(*given)
-    options = (f"-DCLUSTER={cluster}",)
-    launched = kernel(VECTOR, name, out.dtype, *parameters, options=options, shared_bytes=shared_bytes)
-    arguments = (*rows, out, *(matrix.stride(0) for matrix in rows), M, N)
-    launched((-(-M // of_block) * cluster,), (threads, of_block), arguments, shared_mem=shared_bytes)
-    return out
-
-
-def vectors_of_row(out: torch.Tensor, *given: torch.Tensor) -> int:
-    """The 16-byte vectors that a row of a contiguous matrix lies in, at most; 0 where rows of others start otherwise."""
-    N, itemsize = out.shape[-1], out.itemsize
-    if any((m.data_ptr() - out.data_ptr() | (m.stride(0) - N) * itemsize) % VECTOR_BYTES for m in given):
-        return 0
-    before = VECTOR_BYTES - itemsize if (out.data_ptr() | N * itemsize) % VECTOR_BYTES else 0
-    return -(-(before + N * itemsize) // VECTOR_BYTES)
-
-
-def vector_parameters(vectors: int, cluster: int) -> tuple[int, int, int]:
-    """VECTORS, THREADS and ROWS for so many vectors of a row in a block: four or more a thread, eight or more in a cluster,
-    whose barriers wait for every warp."""
-    if vectors > 4 * WARP:
-        threads = min(1 << (vectors // (8 if cluster > 1 else 4)).bit_length() - 1, MOST_THREADS)
-    else:  # neighbouring threads read 64 bytes at least
-        threads = max(power_of_2_from(-(-vectors // 4)), min(power_of_2_from(vectors), 4))
-    return -(-vectors // threads), threads, 128 // threads if threads < WARP else max(64 // threads, 1)
+    if launch_shared_rows(VECTOR, name, out.view(rows[0].shape), *rows, clusters=clusters):
+        return out
+    return otherwise(*given)
 
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
@@ -90,7 +59,8 @@ def cluster_unsupported(case: Case, machine: Machine) -> str | None:
 
 
 def rung(name: str, fn: Callable, idea: str, source: Path, unsupported: Reason = needs_compiler) -> Variant:
-    return Variant(5, name, fn, idea, (source, source.with_name("parts.cuh"), Path(__file__)), unsupported)
+    files = source, source.with_name("parts.cuh"), SHARED_ROWS, DEVICE / "reductions.cuh", Path(__file__)
+    return Variant(5, name, fn, idea, files, unsupported)
 
 
 block, online, warp = (

@@ -26,21 +26,3 @@ __device__ Part joined(Part part)
     float largest = warp_max<WIDTH>(part.largest);
     return {largest, warp_sum<WIDTH>(part.sum * expf(part.largest - largest))};
 }
-
-// The same of sums alone.
-template <int WIDTH = 32>
-__device__ float joined(float sum)
-{
-    return warp_sum<WIDTH>(sum);
-}
-
-// The parts of the blockDim.x threads of a row, whole warps, as one, given to each.
-template <typename P>
-__device__ P block_joined(P part, P* of_warp)
-{
-    part = joined(part);
-    int lane = threadIdx.x % 32;
-    if (lane == 0) of_warp[threadIdx.x / 32] = part;
-    __syncthreads();
-    return joined(lane < blockDim.x / 32 ? of_warp[lane] : P{});
-}
