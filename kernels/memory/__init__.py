@@ -2,6 +2,7 @@
 
 from kernels.memory.activations import offload_activations
 from kernels.memory.checkpointing import checkpoint
+from kernels.memory.optimizer_states import offload_optimizer
 from kernels.memory.tracking import Peak, track
 
-__all__ = ["Peak", "checkpoint", "offload_activations", "track"]
+__all__ = ["Peak", "checkpoint", "offload_activations", "offload_optimizer", "track"]

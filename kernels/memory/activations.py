@@ -74,9 +74,7 @@ class offload_activations(torch.autograd.graph.saved_tensors_hooks):
 
     def _pack(self, tensor: torch.Tensor) -> "Kept | View":
         if not self.moves(tensor):
-            return Kept(
-                tensor.detach(), tensor._version
-            )  # detached: an output that its own node kept would never be freed
+            return Kept(tensor.detach(), tensor._version)  # an output that its own node kept would never be freed
         saved = self._saved(tensor)
         saved.views += 1
         return View(saved, tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
