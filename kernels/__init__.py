@@ -29,6 +29,7 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.softmax import softmax
+from kernels.ops.swiglu import geglu, swiglu
 from kernels.systems import demo
 from kernels.validation import validate
 
@@ -39,10 +40,12 @@ __all__ = [
     "Variant",
     "add_rms_norm",
     "demo",
+    "geglu",
     "layer_norm",
     "operation",
     "operations",
     "softmax",
+    "swiglu",
     "validate",
 ]
 
