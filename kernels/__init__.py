@@ -29,6 +29,7 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.layer_norm import layer_norm
+from kernels.ops.rms_norm import rms_norm
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu
 from kernels.systems import demo
@@ -46,6 +47,7 @@ __all__ = [
     "layer_norm",
     "operation",
     "operations",
+    "rms_norm",
     "softmax",
     "swiglu",
     "validate",
