@@ -29,6 +29,7 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.layer_norm import layer_norm
+from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.rms_norm import rms_norm
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu
@@ -45,6 +46,7 @@ __all__ = [
     "demo",
     "geglu",
     "layer_norm",
+    "layer_norm_gelu",
     "operation",
     "operations",
     "rms_norm",
