@@ -27,8 +27,12 @@ if not torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ:
 
 from kernels.operation import LEVELS, Case, Operation, Variant, operation, operations
 from kernels.ops.add_rms_norm import add_rms_norm
+from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.layer_norm import layer_norm
+from kernels.ops.layer_norm_gelu import layer_norm_gelu
+from kernels.ops.rms_norm import rms_norm
 from kernels.ops.softmax import softmax
+from kernels.ops.swiglu import geglu, swiglu
 from kernels.systems import demo
 from kernels.validation import validate
 
@@ -38,11 +42,16 @@ __all__ = [
     "Operation",
     "Variant",
     "add_rms_norm",
+    "bias_gelu",
     "demo",
+    "geglu",
     "layer_norm",
+    "layer_norm_gelu",
     "operation",
     "operations",
+    "rms_norm",
     "softmax",
+    "swiglu",
     "validate",
 ]
 

@@ -60,6 +60,12 @@ def number(name: str, value: object, least: float = 0) -> None:
         raise ValueError(f"{name}: got {value!r}, expected a number of at least {least:g}")
 
 
+def choice(name: str, value: object, known: Sequence[str]) -> None:
+    """One of the words that are known."""
+    if value not in known:
+        raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(repr, known))}")
+
+
 def fits(value: object, dtype: torch.dtype, shape: torch.Size, device: torch.device) -> bool:
     """Whether `like` has nothing against it, asked at a fraction of the cost: messages are for those who need one."""
     return isinstance(value, torch.Tensor) and value.dtype is dtype and value.shape == shape and value.device == device

@@ -24,6 +24,17 @@ def in_vectors(N: int, *tensors: torch.Tensor | None) -> bool:
     return True
 
 
+def pack_size(columns: int, *tensors: torch.Tensor | None) -> int:
+    """How many neighbouring elements one instruction can load, for rows of so many columns of all these matrices and vectors
+    of one dtype: 16 bytes where every row is whole vectors from its start, else the largest power of two that fits."""
+    apart = VECTOR_BYTES
+    present = [tensor for tensor in tensors if tensor is not None]
+    for tensor in present:
+        stride = tensor.stride(0) if tensor.dim() == 2 and tensor.shape[0] > 1 else 0
+        apart |= tensor.data_ptr() | (columns | stride) * tensor.itemsize
+    return (apart & -apart) // present[0].itemsize
+
+
 def threads_of_row(N: int) -> int:
     """Threads that hold a row of N in registers, VALUES each, in whole warps."""
     return WARP * -(-N // (WARP * VALUES))
@@ -61,6 +72,14 @@ def column_sums(partial: torch.Tensor, *sums: torch.Tensor | None) -> None:
 def column_blocks(M: int, N: int, multiprocessors: int) -> int:
     """Into how many parts the rows are divided: so many that each multiprocessor gets 16 blocks of 32 columns."""
     return min(max(16 * multiprocessors // -(-N // 32), 1), -(-M // 8))
+
+
+def column_blocks_of_packs(M: int, N: int, size: int, device: torch.device) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Grid and block, of 256 threads, of a kernel whose threads keep `size` columns each and walk down the rows: as many blocks
+    one above the other as the multiprocessors have room for."""
+    width = min(power_of_2_from(-(-N // size)), WARP)
+    across, height = -(-N // (size * width)), 256 // width
+    return (across, min(max(8 * multiprocessors(device) // across, 1), -(-M // height))), (width, height)
 
 
 def norm_columns(

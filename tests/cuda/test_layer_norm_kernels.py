@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernels.cuda import RawModule, order
+from kernels.cuda import RawModule, order, queue
 from kernels.cuda.rows import VALUES
 from kernels.cuda.template import TYPES
 from kernels.hardware import REFERENCE
@@ -25,16 +25,14 @@ def test_a_row_fits_its_threads(N, itemsize):
     assert held >= N and threads <= 1024 and (rows == 1 or threads == 32)
     assert vectors * 16 // itemsize <= VALUES
     assert full == (held == N)
-    if N <= cuda_backward.WIDEST_OF_CLUSTER:
-        shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
-        vectors, threads, rows, stages, blocks, full = cuda_backward.queue_parameters(
-            -(-N // shared_by), itemsize, REFERENCE
-        )
+    if N <= queue.WIDEST_OF_CLUSTER:
+        shared_by = queue.blocks_of_row(N) if N > queue.WIDEST_OF_BLOCK else 1
+        vectors, threads, rows, stages, blocks, full = queue.queue_parameters(-(-N // shared_by), itemsize, REFERENCE)
         assert shared_by * vectors * threads * 16 // itemsize >= N
         assert shared_by <= 8 and shared_by * threads <= 1024  # a lane for each warp that has part of a row
         assert (
             2 * stages * vectors * threads * rows * 16 * blocks
-            <= REFERENCE.shared_bytes_per_block - cuda_backward.STATIC_SHARED_BYTES
+            <= REFERENCE.shared_bytes_per_block - queue.STATIC_SHARED_BYTES
         )
         assert REFERENCE.registers_per_multiprocessor // (threads * rows * blocks) >= 168  # registers of a thread
 
@@ -118,8 +116,8 @@ def test_the_widest_row_stays_in_registers(machine_code, dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("N", [*(pytest.param(N, marks=pytest.mark.slow) for N in (1024, 4096)), 8192, 32_768])
 def test_the_sums_of_the_backward_stay_in_registers(machine_code, dtype, N):
-    shared_by = cuda_backward.blocks_of_row(N) if N > cuda_backward.WIDEST_OF_BLOCK else 1
-    parameters = cuda_backward.queue_parameters(N // shared_by, dtype.itemsize, REFERENCE)
+    shared_by = queue.blocks_of_row(N) if N > queue.WIDEST_OF_BLOCK else 1
+    parameters = queue.queue_parameters(N // shared_by, dtype.itemsize, REFERENCE)
     code = machine_code(
         cuda_backward.VECTOR_SOURCE, "layer_norm_backward_vector", dtype, parameters, f"-DCLUSTER={shared_by}"
     )

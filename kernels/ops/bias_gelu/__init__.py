@@ -1,0 +1,78 @@
+"""A bias is added and GELU taken, between the products of an MLP (Hendrycks and Gimpel 2016, "Gaussian error linear units").
+
+    y_ij     = gelu(x_ij + bias_j),    gelu(h) = h · Phi(h), Phi of the normal distribution
+    dx_ij    = dy_ij · gelu'(x_ij + bias_j)
+    dbias_j  = sum_i dx_ij
+
+for the rows i of an M×N matrix. The sum x + bias is never rounded, at any level: only y is.
+"""
+
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from kernels import levels
+from kernels.operation import Cost, Operation, Peer
+from kernels.ops.bias_gelu import cuda, native, triton, wrong
+from kernels.ops.bias_gelu.cases import CASES, make_inputs
+from kernels.ops.bias_gelu.native import SIGNATURE, validate
+from kernels.registration import join
+
+
+def bias_gelu(
+    x: torch.Tensor, bias: torch.Tensor, approximate: str = "none", level: int | str | None = None
+) -> torch.Tensor:
+    """gelu(x + bias); differentiable in both.
+
+    Args:
+        x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
+        bias: shape (N,), dtype and device of x.
+        approximate: "none", or "tanh" for the approximation that `torch.nn.functional.gelu` calls so.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+
+    Returns:
+        shape, dtype and device of x, contiguous at levels 4 and 5.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    number = levels.chosen(level, x)
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        validate(x, bias, approximate)
+    return OPERATION.defaults[number](x, bias, approximate)
+
+
+def reference(x, bias, approximate="none"):
+    """The definition, in float64."""
+    return F.gelu(x.double() + bias.double(), approximate=approximate)
+
+
+def torch_bias_gelu(x, bias, approximate="none"):
+    return F.gelu(x + bias, approximate=approximate)
+
+
+TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "bias_gelu_triton", triton.FORWARD, triton.BACKWARD)
+CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "bias_gelu_cuda", cuda.FORWARD, cuda.BACKWARD)
+
+OPERATION = Operation(
+    name="bias_gelu",
+    reference=reference,
+    baseline=torch_bias_gelu,
+    make_inputs=make_inputs,
+    gradients=("x", "bias"),
+    forward=(*levels.from_native(native.bias_gelu, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
+    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
+    wrong=wrong.VARIANTS,
+    peers=(
+        Peer("torch", lambda: torch_bias_gelu),
+        Peer("torch.compile", lambda: torch.compile(torch_bias_gelu, dynamic=False)),
+    ),
+    # x and bias read once, y written once; a sum, an error function of about 10 operations and two products an element.
+    cost=partial(Cost.of_rows, matrices=2, vectors=1, operations=13),
+    # dy, x and bias read once, dx and dbias written once.
+    backward_cost=partial(Cost.of_rows, matrices=3, vectors=2, operations=18),
+    cases=CASES,
+)

@@ -1,0 +1,61 @@
+// Level 5: bias and GELU in CUDA C, y = gelu(x + bias), and their backward, for M rows of N columns.
+//
+// A thread keeps SIZE neighbouring columns, and so their bias, and takes rows of them. A block is (columns / SIZE, rows)
+// threads.
+
+#include "activations.cuh"
+#include "packs.cuh"
+
+// Rows of one thread, a block's height apart: so many loads are on their way at once, for one of the bias.
+constexpr int ROWS = 4;
+
+// (ceil(M / (ROWS * blockDim.y)) * across) blocks, of which `across` lie side by side.
+template <typename T, int SIZE, int ACTIVATION>
+__global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_stride, long long M, int N, int across)
+{
+    const int j = ((int)(blockIdx.x % across) * blockDim.x + threadIdx.x) * SIZE;
+    if (j >= N) return;
+    const long long first = (long long)(blockIdx.x / across) * ROWS * blockDim.y + threadIdx.y;
+    Pack<T, SIZE> rows[ROWS];
+    for (int r = 0; r < ROWS; ++r) {
+        long long i = first + r * blockDim.y;
+        if (i < M) rows[r] = load_pack<SIZE>(x + i * x_stride + j);
+    }
+    const Floats<SIZE> biases = load_floats<SIZE>(bias + j);
+    for (int r = 0; r < ROWS; ++r) {
+        long long i = first + r * blockDim.y;
+        if (i >= M) return;
+        Floats<SIZE> row = widened(rows[r]);
+        for (int k = 0; k < SIZE; ++k) row.at[k] = activated<T, ACTIVATION>(row.at[k] + biases.at[k]).value;
+        store_floats(y + i * N + j, row);
+    }
+}
+
+// dx = dy * gelu'(x + bias); partial, G×1×N, is what each of G = gridDim.y blocks one above the other has of the sums of its
+// columns. blockDim.x * blockDim.y is 256.
+template <typename T, int SIZE, int ACTIVATION>
+__global__ void bias_gelu_backward_packs(const T* dy, const T* x, const T* bias, T* dx, float* partial, long long dy_stride,
+                                         long long x_stride, long long M, int N)
+{
+    __shared__ Floats<SIZE> of_thread[256];
+    const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
+    Floats<SIZE> sums = {};
+    if (j < N) {
+        const Floats<SIZE> biases = load_floats<SIZE>(bias + j);
+#pragma unroll 4  // rows on their way at once
+        for (long long i = blockIdx.y * blockDim.y + threadIdx.y; i < M; i += gridDim.y * blockDim.y) {
+            Floats<SIZE> dys = load_floats<SIZE>(dy + i * dy_stride + j), row = load_floats<SIZE>(x + i * x_stride + j);
+            for (int k = 0; k < SIZE; ++k) {
+                row.at[k] = dys.at[k] * activated<T, ACTIVATION>(row.at[k] + biases.at[k]).slope;
+                sums.at[k] += row.at[k];
+            }
+            store_floats(dx + i * N + j, row);
+        }
+    }
+    of_thread[threadIdx.y * blockDim.x + threadIdx.x] = sums;
+    __syncthreads();
+    if (threadIdx.y > 0 || j >= N) return;
+    for (int above = 1; above < blockDim.y; ++above)
+        for (int k = 0; k < SIZE; ++k) sums.at[k] += of_thread[above * blockDim.x + threadIdx.x].at[k];
+    for (int k = 0; k < SIZE; ++k) partial[(long long)blockIdx.y * N + j + k] = sums.at[k];
+}

@@ -1,0 +1,81 @@
+"""Layer norm and GELU as one operation: the row is normalised, scaled, shifted and activated before it is written.
+
+    h_ij = (x_ij - mean_i) / sqrt(variance_i + eps) · weight_j + bias_j      (see kernels.ops.layer_norm)
+    y_ij = gelu(h_ij),    gelu(h) = h · Phi(h), Phi of the normal distribution
+
+for the rows i of an M×N matrix. h is never rounded, at any level; the backward computes it again from x.
+"""
+
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from kernels import levels
+from kernels.operation import Cost, Operation, Peer
+from kernels.ops.layer_norm_gelu import cuda, native, triton_backward, triton_forward, wrong
+from kernels.ops.layer_norm_gelu.cases import CASES, make_inputs
+from kernels.ops.layer_norm_gelu.native import SIGNATURE, validate
+from kernels.registration import join
+
+
+def layer_norm_gelu(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5, level: int | str | None = None
+) -> torch.Tensor:
+    """gelu(layer_norm(x)) over the last dimension of x; differentiable in x, weight and bias.
+
+    Args:
+        x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
+        weight: shape (N,), dtype and device of x.
+        bias: shape (N,), dtype and device of x.
+        eps: added to the variance; at least 0.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+
+    Returns:
+        shape, dtype and device of x, contiguous at levels 4 and 5.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    number = levels.chosen(level, x)
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        validate(x, weight, bias, eps)
+    return OPERATION.defaults[number](x, weight, bias, eps)
+
+
+def reference(x, weight, bias, eps=1e-5):
+    """The definition, in float64."""
+    centred = x.double() - x.double().mean(-1, keepdim=True)
+    normalised = centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    return F.gelu(normalised * weight.double() + bias.double())
+
+
+def torch_layer_norm_gelu(x, weight, bias, eps=1e-5):
+    return F.gelu(F.layer_norm(x, x.shape[-1:], weight, bias, eps))
+
+
+FORWARD, BACKWARD = triton_forward.FORWARD, triton_backward.BACKWARD
+TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "layer_norm_gelu_triton", FORWARD, BACKWARD)
+CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "layer_norm_gelu_cuda", cuda.FORWARD, cuda.BACKWARD)
+
+OPERATION = Operation(
+    name="layer_norm_gelu",
+    reference=reference,
+    baseline=torch_layer_norm_gelu,
+    make_inputs=make_inputs,
+    gradients=("x", "weight", "bias"),
+    forward=(*levels.from_native(native.layer_norm_gelu, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
+    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
+    wrong=wrong.VARIANTS,
+    peers=(
+        Peer("torch", lambda: torch_layer_norm_gelu),
+        Peer("torch.compile", lambda: torch.compile(torch_layer_norm_gelu, dynamic=False)),
+    ),
+    # x, weight and bias read once, y written once; 8 operations an element for the norm and 12 for GELU.
+    cost=partial(Cost.of_rows, matrices=2, vectors=2, operations=20),
+    # dy, x, weight and bias read once, dx, dweight and dbias written once; 16 for the norm, 18 for GELU and its norm.
+    backward_cost=partial(Cost.of_rows, matrices=3, vectors=4, operations=34),
+    cases=CASES,
+)

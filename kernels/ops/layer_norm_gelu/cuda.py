@@ -1,0 +1,86 @@
+"""Level 5: the Python side of layer_norm_gelu.cu. Rows too wide for `kept` go to `reread`."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import (
+    COLUMN_SUMS,
+    MOST_THREADS,
+    column_blocks_of_packs,
+    column_sums,
+    pack_size,
+    scalar_threads,
+    threads_of_row,
+)
+from kernels.cuda.template import kernel
+from kernels.hardware import WARP
+from kernels.operation import Variant
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("layer_norm_gelu.cu")
+WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
+
+
+def reread(x, weight, bias, eps):
+    y = empty_contiguous(x)
+    if y.numel():
+        rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
+        M, N = rows.shape
+        size = pack_size(N, rows, weight, bias, y)
+        threads = min(WARP * -(-N // (WARP * size)), MOST_THREADS)
+        arguments = (rows, weight, bias, y, rows.stride(0), N, np.float32(eps))
+        kernel(FILE, "layer_norm_gelu_reread", x.dtype, size)((M,), (threads,), arguments)
+    return y
+
+
+def kept(x, weight, bias, eps):
+    N = x.shape[-1]
+    if not x.numel() or N > WIDEST_KEPT:
+        return reread(x, weight, bias, eps)
+    y, rows, weight, bias = empty_contiguous(x), as_rows(x), as_columns(weight), as_columns(bias)
+    size, threads = pack_size(N, rows, weight, bias, y), threads_of_row(N)
+    height = 2 if threads == WARP else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
+    parameters = size, -(-N // (size * threads)), threads, height
+    M = rows.shape[0]
+    arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
+    kernel(FILE, "layer_norm_gelu_kept", x.dtype, *parameters)((-(-M // height),), (threads, height), arguments)
+    return y
+
+
+def columns(dy, x, weight, bias, eps):
+    """Deterministic on one kind of GPU: which rows a block adds up, and in which order, is fixed."""
+    dx, dweight, dbias = map(empty_contiguous, (x, weight, bias))
+    if not x.numel():
+        return dx, dweight.zero_(), dbias.zero_()
+    dys, rows, weight, bias = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
+    M, N = rows.shape
+    size, strides = pack_size(N, dys, rows, weight, bias, dx), (dys.stride(0), rows.stride(0))
+    statistics = rows.new_empty((M, 4), dtype=torch.float32)
+    arguments = (dys, rows, weight, bias, statistics, *strides, N, np.float32(eps))
+    kernel(FILE, "layer_norm_gelu_backward_statistics", x.dtype, size)((M,), (scalar_threads(N),), arguments)
+    (across, G), block = column_blocks_of_packs(M, N, size, x.device)
+    partial = rows.new_empty((G, 2, N), dtype=torch.float32)
+    arguments = (dys, rows, weight, bias, statistics, dx, partial, *strides, M, N)
+    kernel(FILE, "layer_norm_gelu_backward_columns", x.dtype, size)((across, G), block, arguments)
+    column_sums(partial, dweight, dbias)
+    return dx, dweight, dbias
+
+
+SOURCE = (
+    FILE,
+    *(DEVICE / name for name in ("activations.cuh", "packs.cuh", "vectors.cuh", "reductions.cuh")),
+    Path(__file__),
+)
+FORWARD = (
+    Variant(5, "reread", reread, "one block a row, read three times", SOURCE, needs_compiler),
+    Variant(5, "kept", kept, "the row stays in registers", SOURCE, needs_compiler),
+)
+BACKWARD = (
+    Variant(
+        5, "columns", columns, "statistics by rows, then all else by columns", (*SOURCE, COLUMN_SUMS), needs_compiler
+    ),
+)

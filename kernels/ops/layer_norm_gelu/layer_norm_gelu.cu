@@ -1,0 +1,163 @@
+// Level 5: layer norm and GELU in CUDA C, y = gelu((x - mean) * rstd * weight + bias), and their backward, for M rows of N
+// columns. Rows are whole packs of SIZE values. A thread takes packs threadIdx.x + k * blockDim.x of a row.
+
+#include "activations.cuh"
+#include "packs.cuh"
+#include "reductions.cuh"
+
+struct Statistics {
+    float mean, rstd;  // rstd = 1 / sqrt(variance + eps)
+};
+
+template <int SIZE>
+__device__ float sum_of(Floats<SIZE> row)
+{
+    float sum = 0.0f;
+    for (int k = 0; k < SIZE; ++k) sum += row.at[k];
+    return sum;
+}
+
+template <int SIZE>
+__device__ float squares_of(Floats<SIZE> row, float mean)
+{
+    float squares = 0.0f;
+    for (int k = 0; k < SIZE; ++k) squares += (row.at[k] - mean) * (row.at[k] - mean);
+    return squares;
+}
+
+// Of a row that is read twice for them: by a block of whole warps.
+template <int SIZE, typename T>
+__device__ Statistics statistics_of(const T* x, int N, float eps, float (*of_warp)[32])
+{
+    float sum = 0.0f, squares = 0.0f;
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) sum += sum_of(load_floats<SIZE>(x + j));
+    float mean = row_sum(sum, of_warp[0]) / N;
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) squares += squares_of(load_floats<SIZE>(x + j), mean);
+    return {mean, rsqrtf(row_sum(squares, of_warp[1]) / N + eps)};
+}
+
+template <int SIZE, typename T>
+__device__ void put(T* y, Floats<SIZE> row, const T* weight, const T* bias, int j, Statistics of_row)
+{
+    Floats<SIZE> weights = load_floats<SIZE>(weight + j), biases = load_floats<SIZE>(bias + j);
+    for (int k = 0; k < SIZE; ++k) {
+        float h = (row.at[k] - of_row.mean) * of_row.rstd * weights.at[k] + biases.at[k];
+        row.at[k] = activated<T, GELU>(h).value;
+    }
+    store_floats(y + j, row);
+}
+
+// A block a row, which reads it three times: from the cache after the first, where rows are not too wide.
+template <typename T, int SIZE>
+__global__ void layer_norm_gelu_reread(const T* x, const T* weight, const T* bias, T* y, long long x_stride, int N, float eps)
+{
+    __shared__ float of_warp[2][32];
+    x += blockIdx.x * x_stride;
+    Statistics of_row = statistics_of<SIZE>(x, N, eps, of_warp);
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE)
+        put(y + (long long)blockIdx.x * N, load_floats<SIZE>(x + j), weight, bias, j, of_row);
+}
+
+// The row stays in registers, PACKS packs a thread. ceil(M / ROWS) blocks of (THREADS, ROWS) threads; ROWS is 1 unless THREADS
+// is 32.
+template <typename T, int SIZE, int PACKS, int THREADS, int ROWS>
+__global__ void __launch_bounds__(THREADS* ROWS)
+    layer_norm_gelu_kept(const T* x, const T* weight, const T* bias, T* y, long long x_stride, long long M, int N, float eps)
+{
+    __shared__ float of_warp[2][32];
+    const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
+    if (i >= M) return;
+    x += i * x_stride;
+    auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
+    Pack<T, SIZE> row[PACKS];
+    for (int k = 0; k < PACKS; ++k)
+        if (column(k) < N) row[k] = load_pack<SIZE>(x + column(k));
+    float sum = 0.0f, squares = 0.0f;
+    for (int k = 0; k < PACKS; ++k)
+        if (column(k) < N) sum += sum_of(widened(row[k]));
+    float mean = row_sum(sum, of_warp[0]) / N;
+    for (int k = 0; k < PACKS; ++k)
+        if (column(k) < N) squares += squares_of(widened(row[k]), mean);
+    Statistics of_row = {mean, rsqrtf(row_sum(squares, of_warp[1]) / N + eps)};
+    for (int k = 0; k < PACKS; ++k)
+        if (column(k) < N) put(y + i * N, widened(row[k]), weight, bias, column(k), of_row);
+}
+
+// What the backward knows at a pack of columns of a row: n = (x - mean) * rstd, and dh = dy * gelu'(n * weight + bias).
+template <int SIZE>
+struct Known {
+    Floats<SIZE> n, dh;
+};
+
+template <int SIZE, typename T>
+__device__ Known<SIZE> known(const T* dy, const T* x, Floats<SIZE> weights, Floats<SIZE> biases, Statistics of_row)
+{
+    Known<SIZE> at = {load_floats<SIZE>(x), load_floats<SIZE>(dy)};
+    for (int k = 0; k < SIZE; ++k) {
+        at.n.at[k] = (at.n.at[k] - of_row.mean) * of_row.rstd;
+        at.dh.at[k] *= activated<T, GELU>(at.n.at[k] * weights.at[k] + biases.at[k]).slope;
+    }
+    return at;
+}
+
+// statistics: of each row its mean, rstd, and the means of g and of g * n, g = dh * weight. A block a row.
+template <typename T, int SIZE>
+__global__ void layer_norm_gelu_backward_statistics(const T* dy, const T* x, const T* weight, const T* bias, float4* statistics,
+                                                    long long dy_stride, long long x_stride, int N, float eps)
+{
+    __shared__ float of_warp[4][32];
+    dy += blockIdx.x * dy_stride;
+    x += blockIdx.x * x_stride;
+    Statistics of_row = statistics_of<SIZE>(x, N, eps, of_warp);
+    float g_sum = 0.0f, gn_sum = 0.0f;
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
+        Floats<SIZE> weights = load_floats<SIZE>(weight + j), biases = load_floats<SIZE>(bias + j);
+        Known<SIZE> at = known<SIZE>(dy + j, x + j, weights, biases, of_row);
+        for (int k = 0; k < SIZE; ++k) {
+            g_sum += at.dh.at[k] * weights.at[k];
+            gn_sum += at.dh.at[k] * weights.at[k] * at.n.at[k];
+        }
+    }
+    g_sum = row_sum(g_sum, of_warp[2]) / N;
+    gn_sum = row_sum(gn_sum, of_warp[3]) / N;
+    if (threadIdx.x == 0) statistics[blockIdx.x] = {of_row.mean, of_row.rstd, g_sum, gn_sum};
+}
+
+// dx, and partial, G×2×N, what each of G = gridDim.y blocks one above the other has of the sums of its columns, for dweight and
+// dbias. A thread keeps SIZE columns and takes rows of them. blockDim.x * blockDim.y is 256.
+template <typename T, int SIZE>
+__global__ void layer_norm_gelu_backward_columns(const T* dy, const T* x, const T* weight, const T* bias,
+                                                 const float4* statistics, T* dx, float* partial, long long dy_stride,
+                                                 long long x_stride, long long M, int N)
+{
+    __shared__ Known<SIZE> of_thread[256];
+    const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
+    Known<SIZE> sums = {};  // of dh * n and of dh
+    if (j < N) {
+        const Floats<SIZE> weights = load_floats<SIZE>(weight + j), biases = load_floats<SIZE>(bias + j);
+        for (long long i = blockIdx.y * blockDim.y + threadIdx.y; i < M; i += gridDim.y * blockDim.y) {
+            const float4 row = statistics[i];
+            Known<SIZE> at = known<SIZE>(dy + i * dy_stride + j, x + i * x_stride + j, weights, biases, {row.x, row.y});
+            for (int k = 0; k < SIZE; ++k) {
+                float n = at.n.at[k], dh = at.dh.at[k];
+                sums.n.at[k] += dh * n;
+                sums.dh.at[k] += dh;
+                at.n.at[k] = row.y * (dh * weights.at[k] - row.z - n * row.w);
+            }
+            store_floats(dx + i * N + j, at.n);
+        }
+    }
+    of_thread[threadIdx.y * blockDim.x + threadIdx.x] = sums;
+    __syncthreads();
+    if (threadIdx.y > 0 || j >= N) return;
+    for (int above = 1; above < blockDim.y; ++above)
+        for (int k = 0; k < SIZE; ++k) {
+            sums.n.at[k] += of_thread[above * blockDim.x + threadIdx.x].n.at[k];
+            sums.dh.at[k] += of_thread[above * blockDim.x + threadIdx.x].dh.at[k];
+        }
+    partial += (long long)blockIdx.y * 2 * N + j;
+    for (int k = 0; k < SIZE; ++k) {
+        partial[k] = sums.n.at[k];
+        partial[N + k] = sums.dh.at[k];
+    }
+}

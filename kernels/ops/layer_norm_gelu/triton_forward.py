@@ -1,0 +1,106 @@
+"""Level 4: layer norm and GELU in Triton, forward: what layer norm alone has to write, and GELU to read, stays in registers.
+
+Rungs, plain to best:
+    passes    one program a row, which reads it three times: for the mean, for the variance, for the result.
+    rows      the row is read once and kept in registers, narrow rows several at a time.
+Rows too wide for `rows` go to `passes`.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.operation import Variant
+from kernels.triton import activations
+from kernels.triton.activations import activated
+from kernels.triton.launch import launch
+from kernels.unsupported import needs_interpreter
+
+WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
+
+
+@triton.jit
+def layer_norm_gelu_passes_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, x_stride, N: tl.constexpr, eps, EXACT: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    # N is known to the compiler, which can then unroll the loops and have the loads of several blocks on their way.
+    row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
+    x_ptr += row * x_stride
+    total = tl.zeros((BLOCK_N,), tl.float32)
+    for start in range(0, N, BLOCK_N):
+        inside = start + lanes < N
+        total += tl.load(x_ptr + start + lanes, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
+    mean = tl.div_rn(tl.sum(total), tl.cast(N, tl.float32))
+    squares = tl.zeros((BLOCK_N,), tl.float32)
+    for start in range(0, N, BLOCK_N):
+        inside = start + lanes < N
+        x = tl.load(x_ptr + start + lanes, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        centred = tl.where(inside, x - mean, 0.0)
+        squares += centred * centred
+    rstd = 1.0 / tl.sqrt(tl.sum(squares) / N + eps)
+    for start in range(0, N, BLOCK_N):
+        columns, inside = start + lanes, start + lanes < N
+        x = tl.load(x_ptr + columns, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        weight = tl.load(weight_ptr + columns, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        bias = tl.load(bias_ptr + columns, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        value, _ = activated((x - mean) * rstd * weight + bias, "gelu", EXACT)
+        tl.store(y_ptr + row * N + columns, value, mask=inside, cache_modifier=".cs")
+
+
+@triton.jit
+def layer_norm_gelu_rows_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, x_stride, M, N, eps,
+    EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
+    columns = tl.arange(0, BLOCK_N)[None, :]
+    inside = (rows < M) & (columns < N)
+    x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    mean = tl.div_rn(tl.sum(x, 1), tl.cast(N, tl.float32))[:, None]
+    centred = tl.where(inside, x - mean, 0.0)
+    rstd = (1.0 / tl.sqrt(tl.sum(centred * centred, 1) / N + eps))[:, None]
+    weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    value, _ = activated(centred * rstd * weight + bias, "gelu", EXACT)
+    tl.store(y_ptr + rows * N + columns, value, mask=inside)
+
+
+def by_passes(x, weight, bias, y, eps) -> None:
+    M, N = x.shape
+    width = triton.next_power_of_2(N)
+    tile = {"BLOCK_N": min(width, 8_192), "num_warps": min(max(width // 1_024, 1), 32)}
+    exact = y.dtype == torch.float32
+    launch(layer_norm_gelu_passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, EXACT=exact, **tile)
+
+
+def by_rows(x, weight, bias, y, eps) -> None:
+    M, N = x.shape
+    if N > WIDEST_KEPT:
+        return by_passes(x, weight, bias, y, eps)
+    block = triton.next_power_of_2(N)
+    # 2,048 values, but of at most 16 rows: few rows alone would leave most of the GPU idle.
+    tile = {"ROWS": max(min(2_048 // block, 16), 1), "BLOCK_N": block, "num_warps": max(block // 1_024, 2)}
+    arguments = (x, weight, bias, y, x.stride(0), M, N, eps)
+    programs = triton.cdiv(M, tile["ROWS"])
+    launch(layer_norm_gelu_rows_kernel, (programs,), *arguments, EXACT=y.dtype == torch.float32, **tile)
+
+
+def run(by, x, weight, bias, eps) -> torch.Tensor:
+    y = empty_contiguous(x)
+    if y.numel():
+        by(as_rows(x), as_columns(weight), as_columns(bias), y, eps)
+    return y
+
+
+def rung(name: str, idea: str, by) -> Variant:
+    return Variant(4, name, partial(run, by), idea, (Path(__file__), Path(activations.__file__)), needs_interpreter)
+
+
+FORWARD = (
+    rung("passes", "one program a row, which reads it three times", by_passes),
+    rung("rows", "read once, kept in registers, narrow rows several at a time", by_rows),
+)

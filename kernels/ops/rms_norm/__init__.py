@@ -1,0 +1,97 @@
+"""RMS norm over the last dimension (Zhang and Sennrich 2019, "Root mean square layer normalization").
+
+    y_ij = x_ij / sqrt(1/N · sum_k x_ik² + eps) · weight_j
+
+for the rows i of an M×N matrix, to which any x of shape (..., N) is flattened. Layer norm without a mean and without a bias.
+"""
+
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from kernels import levels
+from kernels.machine import Machine
+from kernels.operation import Case, Cost, Operation, Peer
+from kernels.ops.rms_norm import cuda, native, triton_backward, triton_forward, wrong
+from kernels.ops.rms_norm.cases import CASES, make_inputs
+from kernels.ops.rms_norm.native import SIGNATURE, validate
+from kernels.registration import join
+from kernels.unsupported import needs_gpu
+
+
+def rms_norm(
+    x: torch.Tensor, weight: torch.Tensor | None = None, eps: float = 1e-6, level: int | str | None = None
+) -> torch.Tensor:
+    """RMS norm over the last dimension of x; differentiable in x and weight.
+
+    Args:
+        x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
+        weight: shape (N,), dtype and device of x, or None for ones.
+        eps: added to the mean square; at least 0.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+
+    Returns:
+        shape, dtype and device of x, contiguous at levels 4 and 5.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    number = levels.chosen(level, x)
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        validate(x, weight, eps)
+    return OPERATION.defaults[number](x, weight, eps)
+
+
+def reference(x, weight=None, eps=1e-6):
+    """The definition, in float64."""
+    y = x.double() / (x.double().square().mean(-1, keepdim=True) + eps).sqrt()
+    return y if weight is None else y * weight.double()
+
+
+def torch_rms_norm(x, weight=None, eps=1e-6):
+    return F.rms_norm(x, x.shape[-1:], weight, eps)
+
+
+def liger():
+    from liger_kernel.transformers.functional import liger_rms_norm
+
+    return lambda x, weight, eps=1e-6: liger_rms_norm(x, weight, eps)
+
+
+def quack():
+    from quack.rmsnorm import rmsnorm
+
+    return lambda x, weight, eps=1e-6: rmsnorm(x, weight, eps=eps)
+
+
+def quack_unsupported(case: Case, machine: Machine) -> str | None:
+    return needs_gpu(case, machine) or (None if len(case.shape) == 2 else "takes matrices only")
+
+
+TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "rms_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
+CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "rms_norm_cuda", cuda.FORWARD, cuda.BACKWARD)
+
+OPERATION = Operation(
+    name="rms_norm",
+    reference=reference,
+    baseline=torch_rms_norm,
+    make_inputs=make_inputs,
+    gradients=("x", "weight"),
+    forward=(*levels.from_native(native.rms_norm, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
+    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
+    wrong=wrong.VARIANTS,
+    peers=(
+        Peer("torch", lambda: torch_rms_norm),
+        Peer("torch.compile", lambda: torch.compile(torch_rms_norm, dynamic=False)),
+        Peer("liger", liger, unsupported=needs_gpu),
+        Peer("quack", quack, unsupported=quack_unsupported),
+    ),
+    # x and weight read once, y written once; a square, a sum and two products an element.
+    cost=partial(Cost.of_rows, matrices=2, vectors=1, operations=4),
+    # dy, x and weight read once, dx and dweight written once.
+    backward_cost=partial(Cost.of_rows, matrices=3, vectors=2, operations=11),
+    cases=CASES,
+)

@@ -1,0 +1,105 @@
+// Level 5: RMS norm in CUDA C, y = x * rstd * weight, and its backward by rows, for M rows of N columns.
+// Rows are whole packs of SIZE values. A thread takes packs threadIdx.x + k * blockDim.x of a row.
+
+#include "norm_columns.cuh"
+#include "packs.cuh"
+#include "reductions.cuh"
+
+template <int SIZE>
+__device__ float squares_of(Floats<SIZE> row)
+{
+    float squares = 0.0f;
+    for (int k = 0; k < SIZE; ++k) squares += row.at[k] * row.at[k];
+    return squares;
+}
+
+template <int SIZE, typename T>
+__device__ void put_normalised(T* y, Floats<SIZE> row, const T* weight, int j, float rstd)
+{
+    Floats<SIZE> weights;
+    if (weight) weights = load_floats<SIZE>(weight + j);
+    for (int k = 0; k < SIZE; ++k) row.at[k] *= weight ? rstd * weights.at[k] : rstd;
+    store_floats(y + j, row);
+}
+
+// A block a row, which reads it twice: the second time from the cache, where rows are not too wide.
+template <typename T, int SIZE>
+__global__ void rms_norm_reread(const T* x, const T* weight, T* y, long long x_stride, int N, float eps)
+{
+    __shared__ float of_warp[32];
+    x += blockIdx.x * x_stride;
+    y += (long long)blockIdx.x * N;
+    float squares = 0.0f;
+#pragma unroll 4  // loads on their way at once
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) squares += squares_of(load_floats<SIZE>(x + j));
+    float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
+#pragma unroll 4
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE)
+        put_normalised(y, load_floats<SIZE>(x + j), weight, j, rstd);
+}
+
+// The row stays in registers, PACKS packs a thread. ceil(M / ROWS) blocks of (THREADS, ROWS) threads; ROWS is 1 unless THREADS
+// is 32.
+template <typename T, int SIZE, int PACKS, int THREADS, int ROWS>
+__global__ void __launch_bounds__(THREADS* ROWS)
+    rms_norm_kept(const T* x, const T* weight, T* y, long long x_stride, long long M, int N, float eps)
+{
+    __shared__ float of_warp[32];
+    const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
+    if (i >= M) return;
+    x += i * x_stride;
+    y += i * N;
+    Pack<T, SIZE> row[PACKS];
+    for (int k = 0; k < PACKS; ++k) {
+        int j = (k * THREADS + (int)threadIdx.x) * SIZE;
+        if (j < N) row[k] = load_pack<SIZE>(x + j);
+    }
+    float squares = 0.0f;
+    for (int k = 0; k < PACKS; ++k)
+        if ((k * THREADS + (int)threadIdx.x) * SIZE < N) squares += squares_of(widened(row[k]));
+    float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
+    for (int k = 0; k < PACKS; ++k) {
+        int j = (k * THREADS + (int)threadIdx.x) * SIZE;
+        if (j < N) put_normalised(y, widened(row[k]), weight, j, rstd);
+    }
+}
+
+// dx, a block a row, and (0, rstd) of each row for dweight: no mean is subtracted.
+template <typename T, int SIZE>
+__global__ void rms_norm_backward_rows(const T* dy, const T* x, const T* weight, T* dx, float2* statistics,
+                                       long long dy_stride, long long x_stride, int N, float eps)
+{
+    __shared__ float of_warp[2][32];
+    dy += blockIdx.x * dy_stride;
+    x += blockIdx.x * x_stride;
+    dx += (long long)blockIdx.x * N;
+    auto g_of = [&](int j) {
+        Floats<SIZE> g = load_floats<SIZE>(dy + j);
+        if (weight) {
+            Floats<SIZE> weights = load_floats<SIZE>(weight + j);
+            for (int k = 0; k < SIZE; ++k) g.at[k] *= weights.at[k];
+        }
+        return g;
+    };
+    float squares = 0.0f, products = 0.0f;
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
+        Floats<SIZE> row = load_floats<SIZE>(x + j), g = g_of(j);
+        squares += squares_of(row);
+        for (int k = 0; k < SIZE; ++k) products += g.at[k] * row.at[k];
+    }
+    float rstd = rsqrtf(row_sum(squares, of_warp[0]) / N + eps);
+    float mean_gn = row_sum(products, of_warp[1]) / N * rstd;
+    if (threadIdx.x == 0) statistics[blockIdx.x] = {0.0f, rstd};
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
+        Floats<SIZE> row = load_floats<SIZE>(x + j), g = g_of(j);
+        for (int k = 0; k < SIZE; ++k) g.at[k] = rstd * (g.at[k] - row.at[k] * rstd * mean_gn);
+        store_floats(dx + j, g);
+    }
+}
+
+template <typename T>
+__global__ void rms_norm_backward_columns(const T* dy, const T* x, const float2* statistics, float* partial,
+                                          long long dy_stride, long long x_stride, long long M, int N)
+{
+    norm_columns<false>(dy, x, statistics, partial, dy_stride, x_stride, M, N);
+}

@@ -1,0 +1,136 @@
+"""Level 4: RMS norm in Triton, backward. With n_ij = x_ij · rstd_i and g_ij = dy_ij · weight_j:
+
+    dx_ij     = rstd_i · (g_ij - n_ij · 1/N · sum_k g_ik n_ik)
+    dweight_j = sum_i dy_ij · n_ij
+
+Rungs, plain to best:
+    columns     a kernel for the sums along rows, another that takes the matrix in tiles for all else: dy and x are read twice.
+    prefetch    a few programs, each of which walks over many rows, reads them once and keeps its sums of columns in
+                registers, while the next rows are on their way.
+Rows too wide for the registers go to `columns`.
+"""
+
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.machine import multiprocessors
+from kernels.operation import Variant
+from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide
+from kernels.triton import column_sums
+from kernels.triton.column_sums import Partials, store_partial
+from kernels.triton.launch import launch
+from kernels.unsupported import needs_interpreter
+
+
+@triton.jit
+def rms_norm_backward_statistics_kernel(
+    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_stride, N, eps, BLOCK_N: tl.constexpr
+):
+    """rstd and the mean of g · n of each row."""
+    row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
+    squares, products = tl.zeros((BLOCK_N,), tl.float32), tl.zeros((BLOCK_N,), tl.float32)
+    for start in range(0, N, BLOCK_N):
+        columns, inside = start + lanes, start + lanes < N
+        x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        g = tl.load(dy_ptr + row * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        if weight_ptr is not None:
+            g *= tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+        squares += x * x
+        products += g * x
+    count = tl.cast(N, tl.float32)
+    rstd = 1.0 / tl.sqrt(tl.div_rn(tl.sum(squares), count) + eps)
+    tl.store(statistics_ptr + 2 * row, rstd)
+    tl.store(statistics_ptr + 2 * row + 1, tl.div_rn(tl.sum(products), count) * rstd)
+
+
+@triton.jit
+def rms_norm_backward_columns_kernel(
+    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dx_ptr, dweight_ptr, dy_stride, x_stride, M, N,
+    ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    weight = 1.0
+    if weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    dweight = tl.zeros((ROWS, BLOCK_N), tl.float32)
+    for start in range(tl.program_id(1) * ROWS, M, tl.num_programs(1) * ROWS):
+        rows = (start + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+        inside = (rows < M) & (columns < N)
+        dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        rstd = tl.load(statistics_ptr + 2 * rows, mask=rows < M, other=0.0)
+        mean_gn = tl.load(statistics_ptr + 2 * rows + 1, mask=rows < M, other=0.0)
+        n = x * rstd
+        tl.store(dx_ptr + rows * N + columns, rstd * (dy * weight - n * mean_gn), mask=inside)
+        dweight += dy * n
+    store_partial(dweight_ptr, dweight, tl.program_id(1), columns, N)
+
+
+@triton.jit
+def rms_norm_backward_rows_kernel(
+    dy_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dy_stride, x_stride, M, N, eps,
+    ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    columns = tl.arange(0, BLOCK_N)[None, :]
+    weight = 1.0
+    if weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    dweight = tl.zeros((ROWS, BLOCK_N), tl.float32)
+    count = tl.cast(N, tl.float32)
+    for start in tl.range(tl.program_id(0) * ROWS, M, tl.num_programs(0) * ROWS, num_stages=4):
+        rows = (start + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+        inside = (rows < M) & (columns < N)
+        dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        g = dy * weight
+        # Both sums at once, so that warps wait for each other once a row.
+        rstd = (1.0 / tl.sqrt(tl.div_rn(tl.sum(x * x, 1), count) + eps))[:, None]
+        mean_gn = tl.div_rn(tl.sum(g * x, 1), count)[:, None] * rstd
+        n = x * rstd
+        tl.store(dx_ptr + rows * N + columns, rstd * (g - n * mean_gn), mask=inside)
+        dweight += dy * n
+    store_partial(dweight_ptr, dweight, tl.program_id(0), columns, N)
+
+
+def columns(dy, x, weight, eps):
+    """Deterministic on one kind of GPU: which rows a program adds up, and in which order, is fixed."""
+    dx = empty_contiguous(x)
+    if not x.numel():
+        return dx, None if weight is None else weight.new_zeros(weight.shape)
+    dy, x, weight = as_rows(dy), as_rows(x), as_columns(weight)
+    M, N = x.shape
+    statistics, strides = x.new_empty((M, 2), dtype=torch.float32), (dy.stride(0), x.stride(0))
+    tile = {"BLOCK_N": min(triton.next_power_of_2(N), 1_024), "num_warps": 4}
+    launch(rms_norm_backward_statistics_kernel, (M,), dy, x, weight, statistics, *strides, N, eps, **tile)
+    across = triton.cdiv(N, 512)
+    # Tiles of 4 rows, 32 values a thread: registers for 5 programs a multiprocessor.
+    sums = Partials(min(triton.cdiv(M, 4), max(5 * multiprocessors(x.device) // across, 1)), weight)
+    grid, tensors = (across, sums.programs), (dy, x, weight, statistics, dx, sums.dweight)
+    launch(rms_norm_backward_columns_kernel, grid, *tensors, *strides, M, N, ROWS=4, BLOCK_N=512, num_warps=2)
+    return dx, sums.add_up()[0]
+
+
+def prefetch(dy, x, weight, eps):
+    """Deterministic on one kind of GPU, as `columns`."""
+    if not x.numel() or too_wide(x.shape[-1]):
+        return columns(dy, x, weight, eps)
+    dx = empty_contiguous(x)
+    dy, x, weight = as_rows(dy), as_rows(x), as_columns(weight)
+    M, N = x.shape
+    tile = prefetch_parameters(N)
+    programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
+    sums = Partials(programs, weight)
+    arguments = (dy, x, weight, dx, sums.dweight, dy.stride(0), x.stride(0), M, N, eps)
+    launch(rms_norm_backward_rows_kernel, (programs,), *arguments, **tile)
+    return dx, sums.add_up()[0]
+
+
+SOURCE = (Path(__file__), Path(column_sums.__file__))
+BACKWARD = (
+    Variant(4, "columns", columns, "statistics by rows, then all else by columns", SOURCE, needs_interpreter),
+    Variant(4, "prefetch", prefetch, "rows read once, the next on their way meanwhile", SOURCE, needs_interpreter),
+)

@@ -1,0 +1,103 @@
+"""The gate of an MLP: one half of its features, activated, scales the other (Shazeer 2020, "GLU Variants Improve Transformer").
+
+    y_ij = activation(gate_ij) · up_ij
+
+SwiGLU with SiLU, GeGLU with GELU; kernels/activations.py has both. gate and up are often the two halves of one product, so
+that their rows lie further apart than their width.
+"""
+
+from functools import partial
+
+import torch
+
+from kernels import levels
+from kernels.activations import GELU, activated
+from kernels.arguments import choice
+from kernels.machine import Machine
+from kernels.operation import Case, Cost, Operation, Peer
+from kernels.ops.swiglu import cuda, native, triton, wrong
+from kernels.ops.swiglu.cases import CASES, make_inputs
+from kernels.ops.swiglu.native import SIGNATURE, validate
+from kernels.registration import join
+from kernels.unsupported import needs_gpu
+
+
+def swiglu(
+    gate: torch.Tensor, up: torch.Tensor, activation: str = "silu", level: int | str | None = None
+) -> torch.Tensor:
+    """activation(gate) · up, element by element; differentiable in both.
+
+    Args:
+        gate: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
+        up: shape, dtype and device of gate, any strides.
+        activation: "silu"; "gelu" or "gelu_tanh" for `geglu`.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+
+    Returns:
+        shape, dtype and device of gate, contiguous at levels 4 and 5.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    number = levels.chosen(level, gate)
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        validate(gate, up, activation)
+    return OPERATION.defaults[number](gate, up, activation)
+
+
+def geglu(
+    gate: torch.Tensor, up: torch.Tensor, approximate: str = "none", level: int | str | None = None
+) -> torch.Tensor:
+    """gelu(gate) · up: `swiglu` with GELU, exact or, with approximate="tanh", as `torch.nn.functional.gelu` approximates it."""
+    choice("approximate", approximate, tuple(GELU))
+    return swiglu(gate, up, GELU[approximate], level)
+
+
+def reference(gate, up, activation="silu"):
+    """The definition, in float64."""
+    return activated(gate.double(), activation) * up.double()
+
+
+def torch_swiglu(gate, up, activation="silu"):
+    return activated(gate, activation) * up
+
+
+def liger():
+    from liger_kernel.transformers.functional import liger_geglu, liger_swiglu
+
+    def swiglu(gate, up, activation="silu"):
+        return (liger_swiglu if activation == "silu" else liger_geglu)(gate, up)
+
+    return swiglu
+
+
+def liger_unsupported(case: Case, machine: Machine) -> str | None:
+    exact = case.params.get("activation") == "gelu"
+    return needs_gpu(case, machine) or ("has GELU in its approximation by tanh only" if exact else None)
+
+
+TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "swiglu_triton", triton.FORWARD, triton.BACKWARD)
+CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "swiglu_cuda", cuda.FORWARD, cuda.BACKWARD)
+
+OPERATION = Operation(
+    name="swiglu",
+    reference=reference,
+    baseline=torch_swiglu,
+    make_inputs=make_inputs,
+    gradients=("gate", "up"),
+    forward=(*levels.from_native(native.swiglu, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
+    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
+    wrong=wrong.VARIANTS,
+    peers=(
+        Peer("torch", lambda: torch_swiglu),
+        Peer("torch.compile", lambda: torch.compile(torch_swiglu, dynamic=False)),
+        Peer("liger", liger, unsupported=liger_unsupported),
+    ),
+    # gate and up read once, y written once; an exponential, a sum, a quotient and two products an element.
+    cost=partial(Cost.of_rows, matrices=3, operations=5),
+    # dy, gate and up read once, dgate and dup written once.
+    backward_cost=partial(Cost.of_rows, matrices=5, operations=12),
+    cases=CASES,
+)

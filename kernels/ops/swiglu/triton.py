@@ -1,0 +1,82 @@
+"""Level 4: SwiGLU and GeGLU in Triton, forward and backward: every tensor is read or written once, in tiles."""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.operation import Variant
+from kernels.triton import activations, tiles
+from kernels.triton.activations import activated
+from kernels.triton.launch import launch
+from kernels.triton.tiles import tile, tiles_of
+from kernels.unsupported import needs_interpreter
+
+
+@triton.jit
+def swiglu_kernel(
+    gate_ptr, up_ptr, y_ptr, gate_stride, up_stride, M, N,
+    ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
+    gate = tl.load(gate_ptr + rows * gate_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(up_ptr + rows * up_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    value, _ = activated(gate, ACTIVATION, EXACT)
+    tl.store(y_ptr + rows * N + columns, value * up, mask=inside)
+
+
+@triton.jit
+def swiglu_backward_kernel(
+    dy_ptr, gate_ptr, up_ptr, dgate_ptr, dup_ptr, dy_stride, gate_stride, up_stride, M, N,
+    ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
+    dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    gate = tl.load(gate_ptr + rows * gate_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(up_ptr + rows * up_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    value, slope = activated(gate, ACTIVATION, EXACT)
+    tl.store(dgate_ptr + rows * N + columns, dy * up * slope, mask=inside)
+    tl.store(dup_ptr + rows * N + columns, dy * value, mask=inside)
+
+
+def run(kernel, given: tuple[torch.Tensor, ...], outs: tuple[torch.Tensor, ...], activation: str, flat: bool) -> None:
+    """Launch a kernel on the matrices that are given, and on contiguous ones that it writes."""
+    if not outs[0].numel():
+        return
+    rows = [as_rows(tensor) for tensor in given]
+    if flat and all(matrix.is_contiguous() for matrix in rows):
+        rows = [matrix.view(1, -1) for matrix in rows]
+    M, N = rows[0].shape
+    programs, shape = tiles_of(M, N, 1_024)
+    strides = (matrix.stride(0) for matrix in rows)
+    how = {"ACTIVATION": activation, "EXACT": outs[0].dtype == torch.float32}
+    launch(kernel, (programs,), *rows, *outs, *strides, M, N, **how, **shape, num_warps=4)
+
+
+def forward(gate, up, activation, *, flat: bool):
+    y = empty_contiguous(gate)
+    run(swiglu_kernel, (gate, up), (y,), activation, flat)
+    return y
+
+
+def backward(dy, gate, up, activation, *, flat: bool):
+    dgate, dup = empty_contiguous(gate), empty_contiguous(up)
+    run(swiglu_backward_kernel, (dy, gate, up), (dgate, dup), activation, flat)
+    return dgate, dup
+
+
+def ladder(prefix: str, fn) -> tuple[Variant, ...]:
+    source = (Path(__file__), Path(activations.__file__), Path(tiles.__file__))
+    tiled, flat = partial(fn, flat=False), partial(fn, flat=True)
+    return (
+        Variant(4, f"{prefix}tiles", tiled, "one program a tile of rows and columns", source, needs_interpreter),
+        Variant(
+            4, f"{prefix}flat", flat, "memory without gaps is one row: its width is even", source, needs_interpreter
+        ),
+    )
+
+
+FORWARD, BACKWARD = ladder("", forward), ladder("backward-", backward)

@@ -1,0 +1,21 @@
+"""Level 4: a matrix cut into tiles of rows and columns, a program each."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def tile(M, N, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Rows, columns and mask of this program's tile. One number says both: a grid may be long in its first dimension only."""
+    across = tl.cdiv(N, BLOCK_N)
+    program = tl.program_id(0).to(tl.int64)
+    rows = (program // across * ROWS + tl.arange(0, ROWS))[:, None]
+    columns = (program % across * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    return rows, columns, (rows < M) & (columns < N)
+
+
+def tiles_of(M: int, N: int, elements: int) -> tuple[int, dict[str, int]]:
+    """How many tiles of so many elements there are, each of 1,024 columns at most; and ROWS and BLOCK_N of one."""
+    block = min(triton.next_power_of_2(N), 1_024)
+    rows = elements // block
+    return triton.cdiv(M, rows) * triton.cdiv(N, block), {"ROWS": rows, "BLOCK_N": block}

@@ -1,0 +1,28 @@
+"""What is special to bias and GELU: the sum is not rounded, and the fast series keeps the left tail."""
+
+import pytest
+import torch
+
+import kernels
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.mark.parametrize("level", [1, 4, 5])
+def test_the_sum_is_not_rounded(level):
+    x, bias = (
+        torch.full(shape, value, dtype=torch.bfloat16, device=DEVICE) for shape, value in (((2, 8), 256), ((8,), 1.25))
+    )
+    x[1] = -x[1]
+    y = kernels.bias_gelu(x, bias - x[0], level=level)  # rounded, -254.75 would be -255
+    expected = torch.nn.functional.gelu(x.float() + (bias - x[0]).float()).bfloat16()
+    assert torch.equal(y, expected)
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_half_types_keep_the_left_tail(level):
+    """An absolute error of 1e-7 would be a tenth of what is left at -5."""
+    x = torch.linspace(-5, -1, 64, dtype=torch.bfloat16, device=DEVICE)[None]
+    y = kernels.bias_gelu(x, torch.zeros(64, dtype=torch.bfloat16, device=DEVICE), level=level)
+    expected = x.double() * torch.special.ndtr(x.double())
+    torch.testing.assert_close(y.double(), expected, rtol=2**-7, atol=0)
