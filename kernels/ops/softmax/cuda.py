@@ -19,6 +19,7 @@ import torch
 
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda import Kernel
+from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, power_of_2_from, scalar_threads
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
@@ -90,7 +91,7 @@ def cluster_unsupported(case: Case, machine: Machine) -> str | None:
 
 
 def rung(name: str, fn: Callable, idea: str, source: Path, unsupported: Reason = needs_compiler) -> Variant:
-    return Variant(5, name, fn, idea, (source, source.with_name("parts.cuh"), Path(__file__)), unsupported)
+    return Variant(5, name, fn, idea, (source, DEVICE / "parts.cuh", Path(__file__)), unsupported)
 
 
 block, online, warp = (
