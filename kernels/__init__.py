@@ -29,6 +29,7 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.layer_norm import layer_norm
+from kernels.ops.rope import rope
 from kernels.ops.softmax import softmax
 from kernels.systems import demo
 from kernels.validation import validate
@@ -44,6 +45,7 @@ __all__ = [
     "layer_norm",
     "operation",
     "operations",
+    "rope",
     "softmax",
     "validate",
 ]
