@@ -28,9 +28,11 @@ if not torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ:
 from kernels.operation import LEVELS, Case, Operation, Variant, operation, operations
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.bias_gelu import bias_gelu
+from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.rms_norm import rms_norm
+from kernels.ops.rope import rope
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu
 from kernels.systems import demo
@@ -43,6 +45,7 @@ __all__ = [
     "Variant",
     "add_rms_norm",
     "bias_gelu",
+    "cross_entropy",
     "demo",
     "geglu",
     "layer_norm",
@@ -50,6 +53,7 @@ __all__ = [
     "operation",
     "operations",
     "rms_norm",
+    "rope",
     "softmax",
     "swiglu",
     "validate",

@@ -7,6 +7,7 @@ import numbers
 from collections.abc import Sequence
 
 import torch
+from torch._C._functorch import peek_interpreter_stack
 
 KERNEL_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 """What the kernels of levels 4 and 5 are written for."""
@@ -54,10 +55,38 @@ def like(
         raise ValueError(f"{name}: is on {value.device}, expected {of.device} like {other}")
 
 
-def number(name: str, value: object, least: float = 0) -> None:
-    """A real number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= least:
-        raise ValueError(f"{name}: got {value!r}, expected a number of at least {least:g}")
+def integers(name: str, value: object, shape: Sequence[int], other: str, of: torch.Tensor, why: str) -> None:
+    """An int64 tensor of that shape on the device of the argument `of`, which is called `other`. why: as in `like`."""
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name}: got {type(value).__name__}, expected a torch.Tensor")
+    if value.dtype != torch.int64:
+        raise TypeError(f"{name}: got dtype {value.dtype}, expected torch.int64; convert with {name}.long()")
+    if value.shape != torch.Size(shape):
+        raise ValueError(f"{name}: got shape {tuple(value.shape)}, expected {tuple(shape)}, {why}")
+    if value.device != of.device:
+        raise ValueError(f"{name}: is on {value.device}, expected {of.device} like {other}")
+
+
+def below(name: str, value: torch.Tensor, limit: int, ignored: int | None = None) -> None:
+    """Integers from 0 to limit - 1, or `ignored`: looked at on a CPU alone. On a GPU a look would wait for all that is queued
+    there: kernels themselves assert it, as PyTorch's do."""
+    known = type(value) is torch.Tensor and value.get_device() < 0 and peek_interpreter_stack() is None
+    if not known or torch.compiler.is_compiling():
+        return
+    outside = (value < 0) | (value >= limit)
+    if ignored is not None:
+        outside &= value != ignored
+    if outside.any():
+        at = tuple(outside.nonzero()[0].tolist())
+        otherwise = "" if ignored is None else f", or {ignored}, which is ignored"
+        raise ValueError(f"{name}: got {value[at].item()} at {at}, expected 0 to {limit - 1}{otherwise}")
+
+
+def number(name: str, value: object, least: float = 0, most: float = float("inf")) -> None:
+    """A real number of at least `least` and at most `most`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not least <= value <= most:
+        limits = f"of at least {least:g}" if most == float("inf") else f"from {least:g} to {most:g}"
+        raise ValueError(f"{name}: got {value!r}, expected a number {limits}")
 
 
 def choice(name: str, value: object, known: Sequence[str]) -> None:

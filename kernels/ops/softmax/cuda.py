@@ -59,7 +59,7 @@ def cluster_unsupported(case: Case, machine: Machine) -> str | None:
 
 
 def rung(name: str, fn: Callable, idea: str, source: Path, unsupported: Reason = needs_compiler) -> Variant:
-    files = source, source.with_name("parts.cuh"), SHARED_ROWS, DEVICE / "reductions.cuh", Path(__file__)
+    files = source, DEVICE / "parts.cuh", SHARED_ROWS, DEVICE / "reductions.cuh", Path(__file__)
     return Variant(5, name, fn, idea, files, unsupported)
 
 

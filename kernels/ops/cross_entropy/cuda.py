@@ -1,0 +1,54 @@
+"""Level 5: the Python side of cross_entropy.cu. Rows that are 16-byte vectors are read by vectors, others value by value."""
+
+from pathlib import Path
+
+import numpy as np
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import VECTOR_BYTES, in_vectors, scalar_threads
+from kernels.cuda.template import kernel
+from kernels.operation import Variant
+from kernels.ops.cross_entropy.native import empty_outputs
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("cross_entropy.cu")
+VECTORS = 4  # of a thread of the backward
+
+
+def by_rows(x, target, loss, lse, scale, dx, ignore_index, label_smoothing, z_loss) -> None:
+    """Writes loss, lse and dx, of which the last two may be None; dx may be the memory of x, a contiguous matrix."""
+    if not x.numel():
+        return
+    x = as_rows(x)
+    M, N = x.shape
+    size = VECTOR_BYTES // x.itemsize if in_vectors(N, x, None if dx is None else as_rows(dx)) else 1
+    parameters = x.stride(0), N, ignore_index, np.float32(label_smoothing), np.float32(z_loss)
+    arguments = (x, target.contiguous(), loss, lse, scale, dx, *parameters)
+    kernel(FILE, "cross_entropy_online", x.dtype, size)((M,), (scalar_threads(N // size),), arguments)
+
+
+def online(x, target, *parameters):
+    loss, lse = empty_outputs(x, target)
+    by_rows(x, target, loss, lse, None, None, *parameters)
+    return loss, lse
+
+
+def blocks(dloss, x, target, lse, ignore_index, label_smoothing, z_loss):
+    dx = empty_contiguous(x)
+    if not x.numel():
+        return dx
+    rows = as_rows(x)
+    M, N = rows.shape
+    size = VECTOR_BYTES // x.itemsize if in_vectors(N, rows, as_rows(dx)) else 1
+    threads = min(scalar_threads(N // size), 256)
+    parameters = rows.stride(0), N, ignore_index, np.float32(label_smoothing), np.float32(z_loss)
+    arguments = (dloss.contiguous(), rows, target.contiguous(), lse.contiguous(), dx, *parameters)
+    grid = M, -(-N // (threads * size * VECTORS))
+    kernel(FILE, "cross_entropy_backward", x.dtype, size, VECTORS)(grid, (threads,), arguments)
+    return dx
+
+
+SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("parts", "values", "vectors", "reductions")), Path(__file__))
+FORWARD = (Variant(5, "online", online, "one block a row, read once by vectors", SOURCE, needs_compiler),)
+BACKWARD = (Variant(5, "backward-blocks", blocks, "parts of rows, from the saved lse", SOURCE, needs_compiler),)

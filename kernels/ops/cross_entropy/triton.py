@@ -1,0 +1,136 @@
+"""Level 4: cross-entropy in Triton, forward and backward.
+
+online             one program a row, which is read once: each lane keeps the largest value of its columns and their sum.
+backward-blocks    one program a part of a row, from what the forward saved: dx is written where x is read.
+"""
+
+from pathlib import Path
+
+import triton
+import triton.language as tl
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.operation import Variant
+from kernels.ops.cross_entropy.native import empty_outputs
+from kernels.triton.launch import launch
+from kernels.unsupported import needs_interpreter
+
+# The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
+LOWEST = tl.constexpr(-3.4028234663852886e38)
+WIDEST_BLOCK = 4_096
+ASSERTING = {"debug": True, "sanitize_overflow": False}
+"""Options with which a compiled kernel keeps its own assertions, and gets no others."""
+
+
+@triton.jit
+def cross_entropy_kernel(
+    x_ptr, target_ptr, loss_ptr, lse_ptr, scale_ptr, dx_ptr, x_stride, N, ignore_index, smoothing, z_loss,
+    SMOOTH: tl.constexpr, Z_LOSS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """loss and lse of a row; where there is a dx, also the gradient of the loss, times the scale. lse may be None."""
+    row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
+    x_ptr += row * x_stride
+    target = tl.load(target_ptr + row)
+    if target == ignore_index:
+        tl.store(loss_ptr + row, 0.0)
+        if lse_ptr is not None:
+            tl.store(lse_ptr + row, 0.0)
+        if dx_ptr is not None:
+            for start in range(0, N, BLOCK_N):
+                tl.store(dx_ptr + row * N + start + lanes, tl.zeros((BLOCK_N,), tl.float32), mask=start + lanes < N)
+        return
+    tl.device_assert((target >= 0) & (target < N), "target: expected 0 to the number of columns - 1, or ignore_index")
+
+    # For label smoothing the sum of the logits, by how far they are from the first: a mean far from 0 would cost bits.
+    first = tl.load(x_ptr).to(tl.float32)
+    first = tl.where(tl.abs(first) < float("inf"), first, 0.0)
+    largest_of, sum_of = tl.full((BLOCK_N,), LOWEST, tl.float32), tl.zeros((BLOCK_N,), tl.float32)
+    away_of = tl.zeros((BLOCK_N,), tl.float32)
+    for start in range(0, N, BLOCK_N):
+        inside = start + lanes < N
+        x = tl.load(x_ptr + start + lanes, mask=inside, other=float("-inf"), eviction_policy="evict_last")
+        x = x.to(tl.float32)
+        # Either the sum so far or the new value is scaled by exp of how far they are apart, and the other by 1.
+        apart = x - largest_of
+        e = tl.exp(-tl.abs(apart))
+        sum_of = tl.where(apart > 0, sum_of * e + 1, sum_of + e)
+        largest_of = tl.maximum(largest_of, x)
+        if SMOOTH:
+            away_of += tl.where(inside, x - first, 0.0)
+    largest = tl.max(largest_of)
+    total = tl.sum(sum_of * tl.exp(largest_of - largest))
+    log_sum = tl.log(total)
+    lse = largest + log_sum
+
+    loss = log_sum - (1 - smoothing) * (tl.load(x_ptr + target).to(tl.float32) - largest)
+    if SMOOTH:
+        loss -= smoothing * (tl.sum(away_of) / N + (first - largest))
+    if Z_LOSS:
+        loss += z_loss * lse * lse
+    tl.store(loss_ptr + row, loss)
+    if lse_ptr is not None:
+        tl.store(lse_ptr + row, largest.to(tl.float64) + log_sum.to(tl.float64))
+
+    if dx_ptr is not None:
+        scale = tl.load(scale_ptr)
+        of_p = scale * (1 + 2 * z_loss * lse if Z_LOSS else 1.0) / total
+        blocks = tl.cdiv(N, BLOCK_N)
+        for block in range(blocks):
+            # From the end: what was read last is still in the cache.
+            columns = (blocks - 1 - block) * BLOCK_N + lanes
+            x = tl.load(x_ptr + columns, mask=columns < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
+            wanted = tl.where(columns == target, 1 - smoothing, 0.0) + smoothing / N
+            dx = tl.exp(x - largest) * of_p - scale * wanted
+            tl.store(dx_ptr + row * N + columns, dx, mask=columns < N, cache_modifier=".cs")
+
+
+@triton.jit
+def cross_entropy_backward_kernel(
+    dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, N, ignore_index, smoothing, z_loss, BLOCK_N: tl.constexpr
+):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    target, dloss, exact = tl.load(target_ptr + row), tl.load(dloss_ptr + row), tl.load(lse_ptr + row)
+    kept = target != ignore_index  # else x is not read
+    x = tl.load(x_ptr + row * x_stride + columns, mask=(columns < N) & kept, other=0.0).to(tl.float32)
+    lse = exact.to(tl.float32)
+    p = tl.exp(x - lse - (exact - lse.to(tl.float64)).to(tl.float32))
+    wanted = tl.where(columns == target, 1 - smoothing, 0.0) + smoothing / N
+    dx = tl.where(kept, dloss * (p * (1 + 2 * z_loss * lse) - wanted), 0.0)
+    tl.store(dx_ptr + row * N + columns, dx, mask=columns < N)
+
+
+def tile(N: int) -> dict[str, int]:
+    block = min(triton.next_power_of_2(N), WIDEST_BLOCK)
+    return {"BLOCK_N": block, "num_warps": max(block // 512, 1)}
+
+
+def by_rows(x, target, loss, lse, scale, dx, ignore_index, label_smoothing, z_loss) -> None:
+    """Writes loss, lse and dx, of which the last two may be None; dx may be the memory of x, a contiguous matrix."""
+    if not x.numel():
+        return
+    x = as_rows(x)
+    parameters = x.stride(0), x.shape[1], ignore_index, label_smoothing, z_loss
+    options = tile(x.shape[1]) | {"SMOOTH": label_smoothing > 0, "Z_LOSS": z_loss > 0} | ASSERTING
+    launch(cross_entropy_kernel, (len(x),), x, target.contiguous(), loss, lse, scale, dx, *parameters, **options)
+
+
+def online(x, target, *parameters):
+    loss, lse = empty_outputs(x, target)
+    by_rows(x, target, loss, lse, None, None, *parameters)
+    return loss, lse
+
+
+def blocks(dloss, x, target, lse, *parameters):
+    dx = empty_contiguous(x)
+    if x.numel():
+        rows = as_rows(x)
+        (M, N), tensors = rows.shape, (dloss.contiguous(), rows, target.contiguous(), lse.contiguous(), dx)
+        grid = M, triton.cdiv(N, tile(N)["BLOCK_N"])
+        launch(cross_entropy_backward_kernel, grid, *tensors, rows.stride(0), N, *parameters, **tile(N))
+    return dx
+
+
+SOURCE = (Path(__file__),)
+FORWARD = (Variant(4, "online", online, "one program a row, which is read once", SOURCE, needs_interpreter),)
+BACKWARD = (Variant(4, "backward-blocks", blocks, "parts of rows, from the saved lse", SOURCE, needs_interpreter),)

@@ -1,0 +1,54 @@
+"""Level 5: the Python side of rope.cu."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from kernels.arguments import empty_contiguous
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import VECTOR_BYTES
+from kernels.cuda.template import kernel
+from kernels.operation import Variant
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("rope.cu")
+THREADS, HEADS = 256, 4
+
+
+def vector_size(D: int, *tensors: torch.Tensor) -> int:
+    """The values of a 16-byte vector, if both halves of all heads are made of such, else 1."""
+    size = VECTOR_BYTES // tensors[0].itemsize
+    for tensor in tensors:
+        bytes_apart = [stride * tensor.itemsize for stride in tensor.stride()[:3]]
+        if tensor.stride(3) != 1 or any(one % VECTOR_BYTES for one in (tensor.data_ptr(), *bytes_apart)):
+            return 1
+    return 1 if D % (2 * size) else size
+
+
+def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
+    """Writes q and k, turned by the angles times `by`, 1 or -1, to to_q and to_k, which may be q and k."""
+    B, H, S, D = q.shape
+    if not q.numel() + k.numel():
+        return
+    size = vector_size(D, q, k, to_q, to_k)
+    grid = B * -(-S * (D // 2 // size) // THREADS), -(-H // HEADS) + -(-k.shape[1] // HEADS)
+    strides = (stride for tensor in (q, k, to_q, to_k) for stride in tensor.stride())
+    tensors = q, k, to_q, to_k, cos.contiguous(), sin.contiguous()
+    arguments = (*tensors, *strides, H, k.shape[1], S, D, np.float32(by))
+    kernel(FILE, "rope", q.dtype, size, interleaved, HEADS)(grid, (THREADS,), arguments)
+
+
+def heads(q, k, cos, sin, interleaved):
+    turn(q, k, q, k, cos, sin, interleaved, 1)
+
+
+def heads_back(dq, dk, cos, sin, interleaved):
+    outputs = empty_contiguous(dq), empty_contiguous(dk)
+    turn(dq, dk, *outputs, cos, sin, interleaved, -1)
+    return outputs
+
+
+SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("values", "vectors")), Path(__file__))
+FORWARD = (Variant(5, "heads", heads, "a thread turns several heads by the same angles", SOURCE, needs_compiler),)
+BACKWARD = (Variant(5, "heads-back", heads_back, "the same, turned back", SOURCE, needs_compiler),)

@@ -1,0 +1,30 @@
+"""What is special to cross-entropy: ignored rows are not read, and a target out of its range is named."""
+
+import pytest
+import torch
+
+import kernels
+from kernels.machine import here
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+OP = kernels.operation("cross_entropy")
+
+
+@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+def test_an_ignored_row_has_no_loss_and_no_gradient_whatever_is_in_it(variant):
+    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
+        pytest.skip(reason)
+    x = torch.full((3, 70), torch.nan, device=DEVICE).index_fill_(0, torch.tensor([1], device=DEVICE), 2.0)
+    x, target = x.requires_grad_(), torch.tensor([-100, 69, -100], device=DEVICE)
+    loss, lse = variant(x, target, label_smoothing=0.1, z_loss=0.01)
+    loss.sum().backward()
+    assert loss[::2].tolist() == lse[::2].tolist() == [0, 0]
+    assert not x.grad[::2].any() and x.grad[1].isfinite().all() and x.grad[1].any()
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")
+@pytest.mark.parametrize("level", kernels.LEVELS)
+@pytest.mark.parametrize("target", [7, -1, 2**40])
+def test_a_target_out_of_range_is_named(level, target):
+    with pytest.raises(ValueError, match=rf"target: got {target} at \(1,\), expected 0 to 6, or -100"):
+        kernels.cross_entropy(torch.zeros(2, 7), torch.tensor([0, target]), level=level)
