@@ -28,6 +28,7 @@ if not torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ:
 from kernels.operation import LEVELS, Case, Operation, Variant, operation, operations
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.layer_norm import layer_norm
+from kernels.ops.matmul import matmul
 from kernels.ops.softmax import softmax
 from kernels.systems import demo
 from kernels.validation import validate
@@ -40,6 +41,7 @@ __all__ = [
     "add_rms_norm",
     "demo",
     "layer_norm",
+    "matmul",
     "operation",
     "operations",
     "softmax",
