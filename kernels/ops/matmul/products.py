@@ -1,7 +1,7 @@
 """What the kernels of levels 4 and 5 have in common: a product of batches of matrices, and gradients made of products.
 
-A rung is `multiply(x, w, y, bias, dy, activation)`: y_b = epilogue(x_b @ w_b) for every b, of matrices of any strides; y is contiguous.
-The epilogue adds the bias and applies the activation; where there is a dy, it gives instead dy times the
+A rung is `multiply(x, w, y, bias, dy, activation)`: y_b = epilogue(x_b @ w_b) for every b, of matrices of any strides, with y
+contiguous. The epilogue adds the bias and applies the activation; where there is a dy, it gives instead dy times the
 activation's slope there, the gradient of what came before the activation.
 """
 
