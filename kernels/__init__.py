@@ -33,6 +33,7 @@ from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.rms_norm import rms_norm
 from kernels.ops.rope import rope
+from kernels.ops.matmul import matmul
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu
 from kernels.systems import demo
@@ -50,6 +51,7 @@ __all__ = [
     "geglu",
     "layer_norm",
     "layer_norm_gelu",
+    "matmul",
     "operation",
     "operations",
     "rms_norm",

@@ -1,0 +1,80 @@
+"""Level 1: a matrix product and its epilogue in PyTorch operators, the source of levels 2 and 3, and its signature."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from kernels import arguments
+from kernels.signature import Signature
+
+ACTIVATIONS = ("none", "gelu")
+
+
+def matmul(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    activation: str = "none",
+) -> torch.Tensor:
+    """x @ w, plus bias, through GELU. PyTorch's product of half types is added up in float32 and rounded once."""
+    y = torch.matmul(x, w)
+    if bias is not None:
+        y = y + bias
+    if activation == "gelu":
+        y = F.gelu(y)
+    return y
+
+
+def gelu_gradient(h: torch.Tensor) -> torch.Tensor:
+    """d gelu(h) / dh = Φ(h) + h · φ(h), of the normal distribution and its density."""
+    return 0.5 * (1 + torch.erf(h * math.sqrt(0.5))) + h * torch.exp(-0.5 * h * h) / math.sqrt(2 * math.pi)
+
+
+def matmul_backward(dy, x, w, bias, activation):
+    """The gradients (dx, dw, dbias or None). With h = x @ w + bias, which is computed again, and g = dy · activation'(h):
+
+    dx = g @ wᵀ,    dw = xᵀ @ g,    dbias_j = sum_i g_ij
+    """
+    g = dy
+    if activation == "gelu":
+        h = matmul(x, w, bias)
+        g = (dy * gelu_gradient(h if h.dtype == torch.float64 else h.float())).to(dy.dtype)
+    rows, of_rows = (x, g) if w.dim() > 2 else (x.reshape(-1, x.shape[-1]), g.reshape(-1, g.shape[-1]))
+    wide = g if g.dtype == torch.float64 else g.float()
+    return g @ w.mT, rows.mT @ of_rows, None if bias is None else wide.reshape(-1, g.shape[-1]).sum(0).to(bias.dtype)
+
+
+def validate(x, w, bias, activation) -> None:
+    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
+    arguments.floating("x", x, "(..., M, K)")
+    if x.dim() < 2:
+        raise ValueError(f"x: got shape {tuple(x.shape)}, expected (..., M, K)")
+    if not isinstance(w, torch.Tensor) or w.dim() < 2:
+        raise ValueError(f"w: got {tuple(getattr(w, 'shape', ()))}, expected shape (K, N) or (..., K, N)")
+    batch = x.shape[:-2] if w.dim() > 2 else ()
+    arguments.like("w", w, (*batch, x.shape[-1], w.shape[-1]), "x", x, why="K is the last dimension of x")
+    arguments.like("bias", bias, w.shape[-1:], "x", x, why="the last dimension of w", optional=True)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation: got {activation!r}, expected one of {', '.join(map(repr, ACTIVATIONS))}")
+
+
+def validate_for_kernel(x, w, bias, activation) -> None:
+    validate(x, w, bias, activation)
+    arguments.for_kernels("x", x)
+
+
+def validate_backward(dy, x, w, bias, activation) -> None:
+    validate_for_kernel(x, w, bias, activation)
+    arguments.like("dy", dy, (*x.shape[:-1], w.shape[-1]), "x", x)
+
+
+SIGNATURE = Signature(
+    '(Tensor x, Tensor w, Tensor? bias=None, str activation="none") -> Tensor y',
+    validate=validate_for_kernel,
+    shape_rule=lambda x, w, bias, activation: x.new_empty((*x.shape[:-1], w.shape[-1])),
+    gradients=("x", "w", "bias"),
+    save=("x", "w", "bias"),
+    native_backward=matmul_backward,
+    validate_backward=validate_backward,
+)
