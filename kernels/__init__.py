@@ -31,9 +31,9 @@ from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
+from kernels.ops.matmul import matmul
 from kernels.ops.rms_norm import rms_norm
 from kernels.ops.rope import rope
-from kernels.ops.matmul import matmul
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu
 from kernels.systems import demo

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import torch
+import torch._dynamo
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from kernels.masks.pattern import Pattern
@@ -47,7 +48,14 @@ def by(device: torch.device | str) -> Callable[..., torch.Tensor]:
 
 @cache
 def _compiled() -> Callable[..., torch.Tensor]:
-    return torch.compile(flex_attention)
+    compiled = torch.compile(flex_attention)
+
+    def call(*args: Any, **kwargs: Any) -> torch.Tensor:
+        # PyTorch 2.11 makes a symbol of a second scale, and its compiler then refuses flex_attention.
+        with torch._dynamo.config.patch(specialize_float=True):
+            return compiled(*args, **kwargs)
+
+    return call
 
 
 def _uncompiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **others: Any) -> torch.Tensor:
