@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import torch
-import torch._dynamo
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from kernels.masks.pattern import Pattern
