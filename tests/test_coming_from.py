@@ -25,8 +25,6 @@ COMMANDS = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
 # A function, or an argument of one: "function(argument=)".
 NOT_WRITTEN = {
     "kernels.attention",
-    "kernels.memory.offload_activations",
-    "kernels.memory.offload_optimizer",
     "kernels.precision.allocate_bits",
 }
 

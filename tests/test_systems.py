@@ -96,6 +96,7 @@ HEADLINES = {
     "linear-2.5x",
     "flash-linear-memory",
     "checkpointing-60-percent",
+    "optimizer-offloading-2.5x",
     "bucketing-3x",
     "fusion-launch-overhead",
     "serving-2x",

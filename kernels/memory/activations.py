@@ -93,8 +93,10 @@ class offload_activations(torch.autograd.graph.saved_tensors_hooks):
         storage = tensor.untyped_storage()
         saved = self.known.get(storage._cdata)
         if saved is None or saved.of() is not storage or saved.version != tensor._version:
-            link = self.links.setdefault(tensor.device, Link(tensor.device))
-            saved = self.known[storage._cdata] = Saved(tensor.detach(), len(self.order), link)
+            if tensor.device not in self.links:
+                self.links[tensor.device] = Link(tensor.device)
+            saved = Saved(tensor.detach(), len(self.order), self.links[tensor.device])
+            self.known[storage._cdata] = saved
             self.order.append(weakref.ref(saved))
             self.held.append(weakref.ref(saved))
             self._give_up()

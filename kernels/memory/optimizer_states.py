@@ -106,7 +106,8 @@ class OffloadedOptimizer(torch.optim.Optimizer):
                 fetched.append(self._fetch(on_cpu.popleft()))
             if up:
                 while len(visits) >= self.in_flight:
-                    _wait_here(visits.popleft()[1])
+                    _wait_here(visits[0][1])  # until then the states live
+                    visits.popleft()
                 visits.append(self._visit(part))
             else:
                 arrivals += self._update_here(*fetched.popleft())

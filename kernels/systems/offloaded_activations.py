@@ -68,7 +68,7 @@ def check(make: Callable[..., Any], device: str) -> tuple[float, str | None]:
     a second backward; and an error for what is changed in place."""
     model, x, table = example(device)
     expected, sizes = step(model, x, table), saved_bytes(model, x, table)
-    for resident in (0, 10_000, 40_000, 1 << 30):
+    for resident in (0, 10_000, 1 << 30):
         with make(SMALLEST, resident, device) as moved:
             got = step(model, x, table)
         if not all(torch.equal(one, other) for one, other in zip(got, expected, strict=True)):
