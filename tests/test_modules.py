@@ -3,17 +3,21 @@
 import copy
 import inspect
 import pickle
+from functools import partial
 
 import pytest
 import torch
 
 import kernels
 from kernels.check import really_compiled
-from kernels.modules import LayerNorm
+from kernels.modules import MLP, GeGLU, LayerNorm, RMSNorm, Softmax, SwiGLU, swap
 from kernels.tolerance import compare
+from kernels.validation import in_float64
 
 SHAPES = [(48,), (4, 12)]
-SETTINGS = [{}, {"bias": False}, {"elementwise_affine": False}]
+NORMS = [(LayerNorm, setting) for setting in ({}, {"bias": False}, {"elementwise_affine": False})]
+NORMS += [(RMSNorm, setting) for setting in ({}, {"elementwise_affine": False})]
+SETTINGS = [pytest.param(*norm, id=f"{norm[0].__name__}-{norm[1]}") for norm in NORMS]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LEVELS = [None, 1, 2, 3, 4, 5, *kernels.LEVELS]
 
@@ -26,16 +30,17 @@ def trained(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
-def test_it_is_made_as_torchs_is():
-    ours, theirs = (inspect.signature(cls).parameters for cls in (LayerNorm, torch.nn.LayerNorm))
+@pytest.mark.parametrize("cls", [LayerNorm, RMSNorm, Softmax])
+def test_it_is_made_as_torchs_is(cls):
+    ours, theirs = (inspect.signature(one).parameters for one in (cls, getattr(torch.nn, cls.__name__)))
     assert [(p.name, p.default) for p in ours.values()][:-1] == [(p.name, p.default) for p in theirs.values()]
     assert list(ours)[-1] == "level"
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, 48, [4, 12], torch.Size([4, 12])], ids=str)
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
-def test_state_dicts_go_both_ways(shape, setting):
-    ours, theirs = LayerNorm(shape, level=1, **setting), torch.nn.LayerNorm(shape, **setting)
+@pytest.mark.parametrize(("cls", "setting"), SETTINGS)
+def test_state_dicts_go_both_ways(shape, cls, setting):
+    ours, theirs = cls(shape, level=1, **setting), getattr(torch.nn, cls.__name__)(shape, **setting)
     assert {k: (v.shape, v.dtype) for k, v in ours.state_dict().items()} == {
         k: (v.shape, v.dtype) for k, v in theirs.state_dict().items()
     }
@@ -49,16 +54,19 @@ def test_state_dicts_go_both_ways(shape, setting):
 
 @pytest.mark.parametrize("level", [None, 1, 2, 3, 4, 5])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
-def test_output_and_gradients_at_every_level(level, shape, setting):
-    if level == 4 and DEVICE == "cpu" and not kernels.machine.here(DEVICE).interpreting:
-        pytest.skip("Triton is the compiler, and there is no GPU")
-    theirs = trained(torch.nn.LayerNorm(shape, eps=0.1, device=DEVICE, **setting))
-    ours = LayerNorm(shape, eps=0.1, device=DEVICE, level=level, **setting)
+@pytest.mark.parametrize(("cls", "setting"), SETTINGS)
+def test_output_and_gradients_at_every_level(level, shape, cls, setting):
+    theirs = trained(getattr(torch.nn, cls.__name__)(shape, eps=0.1, device=DEVICE, **setting))
+    ours = cls(shape, eps=0.1, device=DEVICE, level=level, **setting)
     ours.load_state_dict(theirs.state_dict())
-    exact = copy.deepcopy(theirs).double()
-    x = 1 + torch.randn(2, 3, *shape, device=DEVICE)
-    dy = torch.randn_like(x)
+    as_right_as(ours, theirs, 1 + torch.randn(2, 3, *shape, device=DEVICE))
+
+
+def as_right_as(ours, theirs, x):
+    """Output and gradients within the error bound, which is by their errors."""
+    if ours.level == 4 and DEVICE == "cpu" and not kernels.machine.here(DEVICE).interpreting:
+        pytest.skip("Triton is the compiler, and there is no GPU")
+    exact, dy = in_float64(theirs), torch.randn_like(theirs(x))
 
     def results(module, x, dy):
         x = x.requires_grad_()
@@ -68,8 +76,57 @@ def test_output_and_gradients_at_every_level(level, shape, setting):
     expected, baseline = results(exact, x.double(), dy.double()), results(theirs, x.clone(), dy)
     with really_compiled():
         got = results(ours, x.clone(), dy)
-    for name, *values in zip(["y", "x", "weight", "bias"], got, expected, baseline, strict=False):
+    for name, *values in zip(["y", "x", *dict(ours.named_parameters())], got, expected, baseline, strict=True):
         assert compare(*values, torch.float32)[1] is None, name
+
+
+@pytest.mark.parametrize("level", [None, 1, 4, 5])
+@pytest.mark.parametrize("dim", [-1, 2, 0, -2])
+def test_softmax_over_any_dimension(level, dim):
+    as_right_as(Softmax(dim, level), torch.nn.Softmax(dim), torch.randn(2, 3, 5, device=DEVICE))
+
+
+def test_rms_norm_has_torchs_eps_where_none_is_given():
+    for dtype in (torch.bfloat16, torch.float32, torch.float64):
+        x = torch.full((2, 48), 1e-4, dtype=dtype)
+        torch.testing.assert_close(RMSNorm(48, dtype=dtype)(x), torch.nn.RMSNorm(48, dtype=dtype)(x))
+
+
+@pytest.mark.parametrize("level", [1, 4, 5])
+@pytest.mark.parametrize("cls", [MLP, SwiGLU, GeGLU])
+def test_mlps_at_a_level(level, cls):
+    theirs = trained(cls(12, 20, level=1).to(DEVICE))
+    ours = copy.deepcopy(theirs)
+    ours.level = level
+    as_right_as(ours, theirs, torch.randn(2, 3, 12, device=DEVICE))
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_an_mlp_calls_what_has_taken_the_place_of_its_first_layer(level):
+    mlp, x = trained(MLP(12, 20, level=level).to(DEVICE)), torch.randn(3, 12, device=DEVICE)
+    expected = mlp(x)
+    hook = mlp.up.register_forward_hook(lambda module, args, output: 0 * output)
+    torch.testing.assert_close(mlp(x), mlp.down.bias.expand(3, 12))
+    hook.remove()
+    mlp.up = torch.nn.Sequential(mlp.up)
+    torch.testing.assert_close(mlp(x), expected)
+    with torch.autocast(DEVICE, torch.bfloat16):
+        assert mlp(x).dtype == torch.bfloat16
+        mlp.up = mlp.up[0]
+        assert mlp(x).dtype == torch.bfloat16
+
+
+def test_swap_replaces_norms_and_softmax_and_keeps_their_parameters():
+    model = torch.nn.Sequential(
+        torch.nn.RMSNorm(12, 1e-3), torch.nn.LayerNorm(12), torch.nn.Softmax(-1), torch.nn.Softmax()
+    )
+    before, x = copy.deepcopy(trained(model)[:3]), torch.randn(5, 12)
+    parameters = list(model.parameters())
+    done = swap(model, level="cuda")
+    assert done.replaced == ("0", "1", "2") and "no dimension" in done.left["3"]
+    assert all(one is other for one, other in zip(model.parameters(), parameters, strict=True))
+    assert [type(one) for one in model[:3]] == [RMSNorm, LayerNorm, Softmax]
+    torch.testing.assert_close(model[:3](x), before(x))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -80,19 +137,24 @@ def test_it_takes_every_name_of_a_level_and_says_so(level):
 
 @pytest.mark.parametrize("level", [0, 6, "tritn", 2.5, True])
 def test_an_unknown_level_is_refused_when_the_module_is_made(level):
-    with pytest.raises(ValueError, match="level: got .*, expected one of 1 'native'"):
-        LayerNorm(48, level=level)
+    for make in (LayerNorm, RMSNorm, MLP, SwiGLU, partial(Softmax, -1)):
+        with pytest.raises(ValueError, match="level: got .*, expected one of 1 'native'"):
+            make(*([] if isinstance(make, partial) else [48]), level=level)
 
 
+@pytest.mark.parametrize("cls", [LayerNorm, RMSNorm])
 @pytest.mark.parametrize("shape", [(2, 47), (48, 2), (2, 3, 12), (12,), (2, 12, 4)])
-def test_an_input_of_another_width_is_refused(shape):
+def test_an_input_of_another_width_is_refused(cls, shape):
     with pytest.raises(ValueError, match=r"input: got shape .*, expected \(\.\.\., 4, 12\)"):
-        LayerNorm((4, 12))(torch.ones(shape))
+        cls((4, 12))(torch.ones(shape))
 
 
 @pytest.mark.parametrize("level", [1, 3, 4, 5])
-def test_it_compiles_without_a_graph_break(level):
-    module = trained(LayerNorm((4, 12), level=level, device=DEVICE))
+@pytest.mark.parametrize(
+    "make", [partial(LayerNorm, (4, 12)), partial(RMSNorm, 12), partial(MLP, 12), partial(SwiGLU, 12)]
+)
+def test_it_compiles_without_a_graph_break(level, make):
+    module = trained(make(level=level).to(DEVICE))
     x = torch.randn(5, 4, 12, device=DEVICE)
     torch.testing.assert_close(torch.compile(module, fullgraph=True)(x), module(x))
 

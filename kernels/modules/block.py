@@ -3,35 +3,11 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from kernels.modules.attention import GroupedQueryAttention, NaiveAttention
+from kernels.modules.mlp import MLP
 from kernels.modules.norms import LayerNorm
-
-
-class MLP(nn.Module):
-    """Two layers with a GELU between them; `hidden` features there, 4 · dim unless said."""
-
-    def __init__(self, dim: int, hidden: int | None = None) -> None:
-        super().__init__()
-        self.up, self.down = nn.Linear(dim, hidden or 4 * dim), nn.Linear(hidden or 4 * dim, dim)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down(F.gelu(self.up(x)))
-
-
-class SwiGLU(nn.Module):
-    """down(silu(gate(x)) · up(x)), gate and up in one product: Shazeer, "GLU Variants Improve Transformer" (2020)."""
-
-    def __init__(self, dim: int, hidden: int | None = None) -> None:
-        super().__init__()
-        hidden = hidden or 8 * dim // 3
-        self.gate_up, self.down = nn.Linear(dim, 2 * hidden, bias=False), nn.Linear(hidden, dim, bias=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        gate, up = self.gate_up(x).chunk(2, dim=-1)
-        return self.down(F.silu(gate) * up)
 
 
 class TransformerBlock(nn.Module):
@@ -39,7 +15,7 @@ class TransformerBlock(nn.Module):
 
     Args:
         dim, num_heads, num_kv_heads, causal, rotary: of the attention; num_kv_heads is num_heads unless said.
-        level: of the norms, as `kernels.layer_norm` takes it.
+        level: of the norms and of the MLP's GELU, as `kernels.layer_norm` takes it.
 
     Shapes: x is (B, S, dim), so is the output.
     """
@@ -58,7 +34,7 @@ class TransformerBlock(nn.Module):
         super().__init__()
         self.attention_norm, self.mlp_norm = LayerNorm(dim, level=level), LayerNorm(dim, level=level)
         self.attention = self.attention_type(dim, num_heads, num_kv_heads or num_heads, causal, rotary)
-        self.mlp = MLP(dim)
+        self.mlp = MLP(dim, level=level)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.attention(self.attention_norm(x))

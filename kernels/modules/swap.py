@@ -1,10 +1,14 @@
 """A model's own modules replaced by those of the course, where there is one that computes the same."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from torch import nn
 
-from kernels.modules.norms import LayerNorm
+from kernels.modules.norms import LayerNorm, RMSNorm
+from kernels.modules.softmax import Softmax
+from kernels.operation import level_number
 
 
 @dataclass(frozen=True)
@@ -16,7 +20,8 @@ class Swapped:
 
 
 def swap(model: nn.Module, level: int | str | None = None) -> Swapped:
-    """Put the course's modules in place of PyTorch's own, with the same parameters. The model is changed in place.
+    """Put the course's modules in place of PyTorch's own LayerNorm, RMSNorm and Softmax, with the same parameters. The model is
+    changed in place.
 
     Args:
         model: any; itself a module of PyTorch's own is left, since it has no place in another.
@@ -30,27 +35,38 @@ def swap(model: nn.Module, level: int | str | None = None) -> Swapped:
     """
     replaced, left = [], {}
     if level is not None:
-        LayerNorm(1, level=level)
+        level_number(level)
     for name, module in list(model.named_modules()):
-        if next(module.children(), None) is not None or isinstance(module, LayerNorm):
+        if next(module.children(), None) is not None or isinstance(module, (LayerNorm, RMSNorm, Softmax)):
             continue
-        if type(module) is not nn.LayerNorm:
-            left[name] = f"the course has no {type(module).__name__}"
+        kind = type(module).__name__
+        if type(module) not in (nn.LayerNorm, nn.RMSNorm, nn.Softmax):
+            left[name] = f"the course has no {kind}"
         elif not name:
-            left[name] = "the model itself is a LayerNorm; make a kernels.modules.LayerNorm"
+            left[name] = f"the model itself is a {kind}; make a kernels.modules.{kind}"
         elif module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
             left[name] = "it has hooks, which the new module would not run"
+        elif isinstance(module, nn.Softmax) and module.dim is None:
+            left[name] = "it has no dimension of its own, which the course's Softmax needs"
         else:
-            new = LayerNorm(
-                list(module.normalized_shape),
-                module.eps,
-                module.elementwise_affine,
-                module.bias is not None,
-                level=level,
-            )
-            new.weight, new.bias = module.weight, module.bias
-            new.train(module.training)
+            new = twin(module, level).train(module.training)
             parent, _, child = name.rpartition(".")
             setattr(model.get_submodule(parent), child, new)
             replaced.append(name)
     return Swapped(tuple(replaced), left)
+
+
+def twin(module: nn.Module, level: int | str | None) -> nn.Module:
+    """The course's module that computes as one of PyTorch's, with the same parameters."""
+    new: nn.Module
+    if isinstance(module, nn.Softmax):
+        return Softmax(module.dim, level)
+    if isinstance(module, nn.RMSNorm):
+        new = RMSNorm(list(module.normalized_shape), module.eps, module.elementwise_affine, level=level)
+    else:
+        assert isinstance(module, nn.LayerNorm)
+        shape, biased = list(module.normalized_shape), module.bias is not None
+        new = LayerNorm(shape, module.eps, module.elementwise_affine, biased, level=level)
+        new.bias = module.bias
+    new.weight = module.weight
+    return new
