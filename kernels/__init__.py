@@ -29,6 +29,7 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.layer_norm import layer_norm
+from kernels.ops.residual_dropout import residual_dropout
 from kernels.ops.rope import rope
 from kernels.ops.softmax import softmax
 from kernels.systems import demo
@@ -45,6 +46,7 @@ __all__ = [
     "layer_norm",
     "operation",
     "operations",
+    "residual_dropout",
     "rope",
     "softmax",
     "validate",
