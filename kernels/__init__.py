@@ -33,6 +33,7 @@ from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.matmul import matmul
 from kernels.ops.rms_norm import rms_norm
+from kernels.ops.residual_dropout import residual_dropout
 from kernels.ops.rope import rope
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu
@@ -55,6 +56,7 @@ __all__ = [
     "operation",
     "operations",
     "rms_norm",
+    "residual_dropout",
     "rope",
     "softmax",
     "swiglu",

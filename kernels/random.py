@@ -3,7 +3,8 @@ and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3").
 
 So any thread makes any number alone, a backward makes the forward's again instead of storing them, and every level makes the
 same bits: `uniform` here for levels 1 to 3, `tl.rand(seed, offsets)` in Triton, `uniform(seed, offset)` of
-`kernels/cuda/device/philox.cuh` in CUDA C.
+`kernels/cuda/device/philox.cuh` in CUDA C. A counter gives four words, of which `uniform` takes one. Where the numbers decide
+how fast a kernel is, it takes all: `uniform4`, `tl.rand4x`, `uniform4`.
 
 On a GPU TorchScript's fuser makes other numbers of the same source (torch 2.11): level 2 of an operation with random numbers
 says so in `unsupported`.
@@ -55,13 +56,26 @@ def uniform(seed: int, offsets: torch.Tensor) -> torch.Tensor:
         TypeError: offsets that are not integers.
         ValueError: a seed out of its range.
     """
+    return _number(_words(seed, offsets)[0])
+
+
+def uniform4(seed: int, offsets: torch.Tensor) -> torch.Tensor:
+    """As `uniform`, but the four numbers of each offset: shape (*offsets.shape, 4), the bits of Triton's `tl.rand4x`."""
+    one, two, three, four = _words(seed, offsets)
+    return torch.stack((_number(one), _number(two), _number(three), _number(four)), -1)
+
+
+def _words(seed: int, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     if offsets.dtype != torch.int32 and offsets.dtype != torch.int64:
         raise TypeError(f"offsets: got {offsets.dtype}, expected torch.int64 or torch.int32: one for each number")
     if seed < 0:
         raise ValueError(f"seed: got {seed}, expected 0 to 2**63 - 1")
     offsets = offsets.long()
     zero = torch.zeros_like(offsets)
-    word, _, _, _ = philox(offsets & 0xFFFFFFFF, offsets >> 32, zero, zero, seed & 0xFFFFFFFF, seed >> 32)
+    return philox(offsets & 0xFFFFFFFF, offsets >> 32, zero, zero, seed & 0xFFFFFFFF, seed >> 32)
+
+
+def _number(word: torch.Tensor) -> torch.Tensor:
     # As Triton does it: a signed word, folded on its positive half, times the largest float32 that keeps it below 1.
     word = torch.where(word < 0x80000000, word, 0xFFFFFFFF - word)
     return word.float() * 4.6566127342e-10

@@ -100,7 +100,7 @@ def public(
     """The function that binds its arguments, and joins the kernel, which checks them, to its backward where a gradient is
     wanted."""
     names, updates = tuple(signature.types), len(signature.updated)
-    inputs = [names.index(name) for name in signature.gradients] if backward else []
+    inputs = [names.index(name) for name in (*signature.gradients, *signature.passes)] if backward else []
     plain, transformable = autograd_functions(signature, kernel, backward)
     kernel = counting_updates(signature, kernel)
     # Function.apply is this, and before it asks for torch.func's transforms, which `call` does.
@@ -142,8 +142,10 @@ def autograd_functions(
     saved = picker((*names, *returned), signature.save)
     parameters = picker(names, signature.parameters)
     constant, taken = picker(returned, fixed), picker(returned, signature.differentiable)
+    onward = picker(signature.differentiable, signature.passes.values())
     # An argument without a gradient has the None that is put behind the gradients.
-    placed = picker((*signature.gradients, None), [name if name in signature.gradients else None for name in names])
+    found = (*signature.gradients, *signature.passes)
+    placed = picker((*found, None), [name if name in found else None for name in names])
     # Else autograd would fill zeros for the outputs without a gradient, at the cost of a launch each.
     sparse = bool(fixed) and len(returned) == len(fixed) + 1
 
@@ -182,7 +184,7 @@ def autograd_functions(
                 result = signature.native_backward(*gradients, *known(ctx.saved_tensors), *ctx.parameters)
             else:
                 result = backward_kernel(*gradients, *ctx.saved_tensors, *ctx.parameters)
-            return placed((*result, None) if type(result) is tuple else (result, None))
+            return placed((*as_tuple(result), *onward(gradients), None))
 
     class Transformable(torch.autograd.Function):
         generate_vmap_rule = True

@@ -2,8 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -30,6 +30,8 @@ class Signature:
             and not by the values in tensors. On a GPU a call like an accepted one is not checked again: see kernels.replay.
         shape_rule: (every parameter) → the outputs, uninitialised.
         gradients: the differentiable inputs; none for an operation without a backward.
+        passes: of an input that is added to an output, the output's name: its gradient is the output's, as it comes, and the
+            backward has nothing to do with it.
         save: the inputs and outputs that the backward is given; of an updated tensor, what it is afterwards.
         non_differentiable: outputs without a gradient, such as an LSE or an index.
         native_backward: the backward in PyTorch operators, for gradients that are differentiated in turn. It is given None
@@ -42,6 +44,7 @@ class Signature:
     validate: Callable[..., None]
     shape_rule: Callable[..., Any] = lambda *args: None
     gradients: tuple[str, ...] = ()
+    passes: Mapping[str, str] = field(default_factory=dict, hash=False)
     save: tuple[str, ...] = ()
     non_differentiable: tuple[str, ...] = ()
     native_backward: Callable[..., Any] | None = None
@@ -49,7 +52,7 @@ class Signature:
     backward_shape_rule: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        for name in (*self.gradients, *self.save, *self.non_differentiable):
+        for name in (*self.gradients, *self.passes, *self.passes.values(), *self.save, *self.non_differentiable):
             if name not in (*self.types, *self.outputs):
                 raise ValueError(f"{name}: is neither a parameter nor an output of the schema {self.schema}")
         if self.gradients and self.native_backward is None:

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from kernels.cuda import RawModule
-from kernels.random import philox, philox_round, uniform
+from kernels.random import philox, philox_round, uniform, uniform4
 from kernels.triton.launch import launch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -22,6 +22,10 @@ extern "C" __global__ void words(const uint4 *counters, const uint2 *keys, uint4
 extern "C" __global__ void numbers(unsigned long long seed, const long long *offsets, float *found, int N) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < N) found[i] = uniform(seed, offsets[i]);
+}
+extern "C" __global__ void fours(unsigned long long seed, const long long *offsets, float4 *found, int N) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < N) found[i] = uniform4(seed, offsets[i]);
 }
 """
 )
@@ -49,6 +53,16 @@ def words_kernel(counters_ptr, found_ptr, seed):
 def numbers_kernel(seed, offsets_ptr, found_ptr, N, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(found_ptr + at, tl.rand(seed, tl.load(offsets_ptr + at, mask=at < N)), mask=at < N)
+
+
+@triton.jit
+def fours_kernel(seed, offsets_ptr, found_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    one, two, three, four = tl.rand4x(seed, tl.load(offsets_ptr + at))
+    tl.store(found_ptr + 4 * at, one)
+    tl.store(found_ptr + 4 * at + 1, two)
+    tl.store(found_ptr + 4 * at + 2, three)
+    tl.store(found_ptr + 4 * at + 3, four)
 
 
 def in_triton(seed, offsets):
@@ -89,6 +103,16 @@ def test_every_level_gives_the_same_bits(seed, start):
     scripted = [torch.jit.script(uniform)] if DEVICE == "cpu" else []
     for other in (in_triton, in_cuda, *scripted):
         assert torch.equal(other(seed, offsets), expected), other
+
+
+@pytest.mark.parametrize("seed", [1, 2**63 - 1])
+def test_the_four_numbers_of_a_counter(seed):
+    offsets = torch.arange(2**33, 2**33 + 128, device=DEVICE)
+    expected, found = uniform4(seed, offsets), torch.empty(2, 128, 4, device=DEVICE)
+    launch(fours_kernel, (1,), seed, offsets, found[0], BLOCK=128)
+    CUDA.get_function("fours")((1,), (128,), (seed, offsets, found[1], 128))
+    assert torch.equal(found[0], expected) and torch.equal(found[1], expected)
+    assert torch.equal(expected[:, 0], uniform(seed, offsets)) and expected.unique().numel() == 512
 
 
 def test_offsets_of_32_bits_give_what_those_of_64_do():

@@ -15,10 +15,17 @@ __device__ inline uint4 philox(uint4 counter, uint2 key) {
     return counter;
 }
 
-// A random number from the uniform distribution over [0, 1).
-__device__ inline float uniform(unsigned long long seed, unsigned long long offset) {
-    uint4 counter = make_uint4(unsigned(offset), unsigned(offset >> 32), 0u, 0u);
-    int word = int(philox(counter, make_uint2(unsigned(seed), unsigned(seed >> 32))).x);
-    // As Triton does it: a signed word, folded on its positive half, times the largest float that keeps it below 1.
-    return float(word < 0 ? ~word : word) * 4.6566127342e-10f;
+// As Triton does it: a signed word, folded on its positive half, times the largest float that keeps it below 1.
+__device__ inline float uniform_of(unsigned word) {
+    return float(int(word) < 0 ? ~int(word) : int(word)) * 4.6566127342e-10f;
 }
+
+// Four random numbers from the uniform distribution over [0, 1).
+__device__ inline float4 uniform4(unsigned long long seed, unsigned long long offset) {
+    uint4 counter = make_uint4(unsigned(offset), unsigned(offset >> 32), 0u, 0u);
+    uint4 words = philox(counter, make_uint2(unsigned(seed), unsigned(seed >> 32)));
+    return make_float4(uniform_of(words.x), uniform_of(words.y), uniform_of(words.z), uniform_of(words.w));
+}
+
+// The first of them.
+__device__ inline float uniform(unsigned long long seed, unsigned long long offset) { return uniform4(seed, offset).x; }

@@ -1,0 +1,41 @@
+"""Level 5: the Python side of residual_dropout.cu."""
+
+from pathlib import Path
+
+import numpy as np
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import VECTOR_BYTES, in_vectors
+from kernels.cuda.template import kernel
+from kernels.operation import Variant
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("residual_dropout.cu")
+THREADS = 256
+
+
+def fours(x, residual, p, seed):
+    y = empty_contiguous(x)
+    if not x.numel():
+        return y
+    given = [x] if residual is None else [x, residual]
+    # What lies in memory as it is numbered is one row.
+    shape = (1, -1) if all(tensor.is_contiguous() for tensor in given) else (-1, x.shape[-1])
+    x, residual = (None if tensor is None else as_rows(tensor.reshape(shape)) for tensor in (x, residual))
+    M, N = x.shape
+    size = VECTOR_BYTES // x.itemsize if in_vectors(N, x, residual, y.view(M, N)) else 1
+    strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
+    arguments = (x, residual, y, *strides, N, np.float32(p), np.float32(1 / max(1 - p, 1e-30)), seed)
+    grid = (M * -(-N // (size * THREADS)),)
+    kernel(FILE, "residual_dropout", x.dtype, size)(grid, (THREADS,), arguments)
+    return y
+
+
+def fours_again(dy, p, seed):
+    return fours(dy, None, p, seed)
+
+
+SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("philox", "values", "vectors")), Path(__file__))
+FORWARD = (Variant(5, "fours", fours, "four random numbers by each counter", SOURCE, needs_compiler),)
+BACKWARD = (Variant(5, "fours-again", fours_again, "the mask is made again", SOURCE, needs_compiler),)

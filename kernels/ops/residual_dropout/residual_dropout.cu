@@ -1,0 +1,39 @@
+// Level 5: dropout and a residual in CUDA C. Each thread makes the random numbers of its elements: four by each counter where a
+// thread has a 16-byte vector of them, and one where rows are not made of vectors.
+//
+//     y = residual + (u >= p ? x * scale : 0),    u: number i of the seed for element i of all
+//
+// T is float, __half or __nv_bfloat16; the arithmetic is float. residual may be null.
+
+#include "philox.cuh"
+#include "values.cuh"
+
+// M * ceil(N / (SIZE * blockDim.x)) blocks.
+template <typename T, int SIZE>
+__global__ void residual_dropout(const T* x, const T* residual, T* y, long long x_stride, long long residual_stride,
+                                 long long N, float p, float scale, unsigned long long seed)
+{
+    const long long of_block = (long long)blockDim.x * SIZE, blocks = (N + of_block - 1) / of_block;
+    const long long row = blockIdx.x / blocks, column = blockIdx.x % blocks * of_block + threadIdx.x * SIZE;
+    if (column >= N) return;
+    float values[SIZE], others[SIZE] = {};
+    load_floats<SIZE>(x + row * x_stride + column, values);
+    if (residual) load_floats<SIZE>(residual + row * residual_stride + column, others);
+
+    const long long element = row * N + column;
+    if constexpr (SIZE == 1) {
+        const float4 u = uniform4(seed, element / 4);
+        const float numbers[4] = {u.x, u.y, u.z, u.w};
+        values[0] = others[0] + (numbers[element % 4] >= p ? values[0] * scale : 0.0f);
+    } else {
+#pragma unroll
+        for (int i = 0; i < SIZE; i += 4) {
+            const float4 u = uniform4(seed, (element + i) / 4);
+            values[i] = others[i] + (u.x >= p ? values[i] * scale : 0.0f);
+            values[i + 1] = others[i + 1] + (u.y >= p ? values[i + 1] * scale : 0.0f);
+            values[i + 2] = others[i + 2] + (u.z >= p ? values[i + 2] * scale : 0.0f);
+            values[i + 3] = others[i + 3] + (u.w >= p ? values[i + 3] * scale : 0.0f);
+        }
+    }
+    store_floats<SIZE>(y + row * N + column, values);
+}

@@ -1,0 +1,60 @@
+"""Level 4: dropout and a residual in Triton. Each program makes the random numbers of its elements, four by each counter."""
+
+from pathlib import Path
+
+import triton
+import triton.language as tl
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.operation import Variant
+from kernels.triton.launch import launch
+from kernels.unsupported import needs_interpreter
+
+BLOCK = 2_048
+
+
+# The seed differs from call to call: no kernel is compiled anew for 1 or for multiples of 16.
+@triton.jit(do_not_specialize=["seed"])
+def residual_dropout_kernel(
+    x_ptr, residual_ptr, y_ptr, x_stride, residual_stride, N, p, scale, seed,
+    QUADS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """y = residual + dropout(x), or dropout(x) where there is no residual. QUADS: every row starts with a new counter."""
+    blocks = tl.cdiv(N + 3, BLOCK_N)
+    row, block = (tl.program_id(0) // blocks).to(tl.int64), tl.program_id(0) % blocks
+    start = row * N + block.to(tl.int64) * BLOCK_N  # of all elements, by which the random numbers go
+    before = tl.cast(0, tl.int64) if QUADS else start % 4
+    one, two, three, four = tl.rand4x(seed, (start - before) // 4 + tl.arange(0, BLOCK_N // 4))
+    numbers = tl.reshape(tl.join(tl.join(one, three), tl.join(two, four)), (BLOCK_N,))
+    columns = block.to(tl.int64) * BLOCK_N - before + tl.arange(0, BLOCK_N)
+    inside = (columns >= 0) & (columns < N)
+    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    y = tl.where(numbers >= p, x * scale, 0.0)
+    if residual_ptr is not None:
+        y += tl.load(residual_ptr + row * residual_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    tl.store(y_ptr + row * N + columns, y, mask=inside)
+
+
+def fours(x, residual, p, seed):
+    y = empty_contiguous(x)
+    if not x.numel():
+        return y
+    given = [x] if residual is None else [x, residual]
+    # What lies in memory as it is numbered is one row.
+    shape = (1, -1) if all(tensor.is_contiguous() for tensor in given) else (-1, x.shape[-1])
+    x, residual = (None if tensor is None else as_rows(tensor.reshape(shape)) for tensor in (x, residual))
+    M, N = x.shape
+    strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
+    parameters = N, float(p), 1 / max(1 - p, 1e-30), seed
+    tile = {"QUADS": M == 1 or N % 4 == 0, "BLOCK_N": BLOCK, "num_warps": 4}
+    launch(residual_dropout_kernel, (M * triton.cdiv(N + 3, BLOCK),), x, residual, y, *strides, *parameters, **tile)
+    return y
+
+
+def fours_again(dy, p, seed):
+    return fours(dy, None, p, seed)
+
+
+SOURCE = (Path(__file__),)
+FORWARD = (Variant(4, "fours", fours, "four random numbers by each counter", SOURCE, needs_interpreter),)
+BACKWARD = (Variant(4, "fours-again", fours_again, "the mask is made again", SOURCE, needs_interpreter),)
