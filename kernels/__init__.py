@@ -32,8 +32,8 @@ from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.matmul import matmul
-from kernels.ops.rms_norm import rms_norm
 from kernels.ops.residual_dropout import residual_dropout
+from kernels.ops.rms_norm import rms_norm
 from kernels.ops.rope import rope
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu

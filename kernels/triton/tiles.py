@@ -7,7 +7,9 @@ import triton.language as tl
 @triton.jit
 def tile(M, N, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
     """Rows, columns and mask of this program's tile. One number says both: a grid may be long in its first dimension only."""
-    across = tl.cast(tl.cdiv(N, BLOCK_N), tl.int32)  # a division of 64 bits would cost each thread a hundred instructions
+    across = tl.cast(
+        tl.cdiv(N, BLOCK_N), tl.int32
+    )  # a division of 64 bits would cost each thread a hundred instructions
     down, right = (tl.program_id(0) // across).to(tl.int64), (tl.program_id(0) % across).to(tl.int64)
     rows = (down * ROWS + tl.arange(0, ROWS))[:, None]
     columns = (right * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
