@@ -35,11 +35,13 @@ def launch_shared_rows(
     """
     M, N = out.shape
     vectors, cluster = vectors_of_row(out, *given), 1
+    if not vectors:
+        return False
     if clusters and (vectors > WIDEST_OF_BLOCK or few_wide_rows(out)) and has(out.device, "clusters"):
         cluster = CLUSTER
     parameters = of_thread, threads, of_block = vector_parameters(-(-vectors // cluster), cluster)
     shared_bytes = len(given) * of_thread * threads * of_block * VECTOR_BYTES
-    if not 0 < shared_bytes <= target(out.device).shared_bytes_per_block - STATIC_SHARED_BYTES:
+    if shared_bytes > target(out.device).shared_bytes_per_block - STATIC_SHARED_BYTES:
         return False
     options = (f"-DCLUSTER={cluster}",)
     launched = kernel(path, name, out.dtype, *parameters, options=options, shared_bytes=shared_bytes)
@@ -65,9 +67,11 @@ def vectors_of_row(out: torch.Tensor, *given: torch.Tensor) -> int:
 
 def vector_parameters(vectors: int, cluster: int) -> tuple[int, int, int]:
     """VECTORS, THREADS and ROWS for so many vectors of a row in a block: four or more a thread, eight or more in a cluster,
-    whose barriers wait for every warp."""
-    if vectors > 4 * WARP:
-        threads = min(1 << (vectors // (8 if cluster > 1 else 4)).bit_length() - 1, MOST_THREADS)
+    whose barriers wait for every warp, and of which a block has two at least."""
+    if cluster > 1:
+        threads = min(max(1 << (vectors // 8).bit_length() - 1, 2 * WARP), MOST_THREADS)
+    elif vectors > 4 * WARP:
+        threads = min(1 << (vectors // 4).bit_length() - 1, MOST_THREADS)
     else:  # neighbouring threads read 64 bytes at least
         threads = max(power_of_2_from(-(-vectors // 4)), min(power_of_2_from(vectors), 4))
     return -(-vectors // threads), threads, 128 // threads if threads < WARP else max(64 // threads, 1)

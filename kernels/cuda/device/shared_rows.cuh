@@ -94,6 +94,7 @@ template <int THREADS, int CALL = 0, typename P>
 __device__ P row_joined(P part)
 {
     if constexpr (THREADS <= 32) {
+        static_assert(CLUSTER == 1, "a cluster's blocks have several warps");
         return joined<THREADS>(part);
     } else {
         __shared__ P of_warp[32];

@@ -40,7 +40,9 @@ __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS)
         Vector<T> xs = load(row.at(k));
         for (int p = 0; p < xs.PAIRS; ++p) {
             float2 x = to_float2(xs.at[p]);
-            from_float2(xs.at[p], {exp_for<T>(x.x - part.largest) * scale, exp_for<T>(x.y - part.largest) * scale});
+            float2 e = {exp_for<T>(x.x - part.largest), exp_for<T>(x.y - part.largest)};
+            // Rounded once in float32, whose results show it.
+            from_float2(xs.at[p], sizeof(T) == 4 ? float2{e.x / part.sum, e.y / part.sum} : float2{e.x * scale, e.y * scale});
         }
         row.put(y, k, xs);
     }
