@@ -32,6 +32,9 @@ __device__ void fetch(T* tile, const T* from, long long stride, int rows, int co
     }
 }
 
+template <bool BY_COLUMNS> struct LayoutOf { using type = wmma::row_major; };
+template <> struct LayoutOf<true> { using type = wmma::col_major; };
+
 template <typename T, bool X_T, bool W_T, bool ALIGNED>
 __global__ void __launch_bounds__(THREADS)
     matmul_wmma(const T* x, const T* w, const T* bias, const T* dy, T* y, int B, int M, int N, int K, long long x_batch,
@@ -71,8 +74,8 @@ __global__ void __launch_bounds__(THREADS)
     for (int r = 0; r < 4; ++r)
         for (int c = 0; c < 2; ++c) wmma::fill_fragment(sums[r][c], 0.0f);
 
-    using XLayout = typename std::conditional<X_T, wmma::col_major, wmma::row_major>::type;
-    using WLayout = typename std::conditional<W_T, wmma::col_major, wmma::row_major>::type;
+    using XLayout = typename LayoutOf<X_T>::type;
+    using WLayout = typename LayoutOf<W_T>::type;
     for (int stage = 0; stage < STAGES - 1; ++stage) begin(stage * DEPTH, stage);
     for (int k = 0, stage = 0; k < K; k += DEPTH, stage = (stage + 1) % STAGES) {
         __pipeline_wait_prior(STAGES - 2);

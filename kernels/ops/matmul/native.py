@@ -3,7 +3,6 @@
 import math
 
 import torch
-import torch.nn.functional as F
 
 from kernels import arguments
 from kernels.signature import Signature
@@ -22,7 +21,8 @@ def matmul(
     if bias is not None:
         y = y + bias
     if activation == "gelu":
-        y = F.gelu(y)
+        h = y if y.dtype == torch.float64 else y.float()
+        y = (0.5 * h * (1 + torch.erf(h * 0.7071067811865476))).to(y.dtype)
     return y
 
 

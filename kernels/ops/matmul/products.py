@@ -17,8 +17,8 @@ Multiply = Callable[..., None]
 def batches(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """x as B×M×K and w as B×K×N; one w for all rows makes one matrix of them."""
     if w.dim() == 2:
-        return x.reshape(1, -1, x.shape[-1]), w[None]
-    return x.reshape(-1, *x.shape[-2:]), w.reshape(-1, *w.shape[-2:])
+        return x.flatten(0, -2)[None], w[None]
+    return x.flatten(0, -3), w.flatten(0, -3)
 
 
 def forward(multiply: Multiply) -> Callable[..., torch.Tensor]:
@@ -28,7 +28,7 @@ def forward(multiply: Multiply) -> Callable[..., torch.Tensor]:
         y = x.new_empty((*x.shape[:-1], w.shape[-1]))
         if y.numel():
             xs, ws = batches(x, w)
-            multiply(xs, ws, y.view(len(xs), -1, y.shape[-1]), bias, None, activation)
+            multiply(xs, ws, y.view(len(xs), xs.shape[1], y.shape[-1]), bias, None, activation)
         return y
 
     return run
