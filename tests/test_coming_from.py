@@ -27,7 +27,6 @@ NOT_WRITTEN = {
     "kernels.attention",
     "kernels.memory.offload_activations",
     "kernels.memory.offload_optimizer",
-    "kernels.precision.allocate_bits",
 }
 
 
