@@ -113,6 +113,7 @@ SYSTEM = System(
     check=check,
     wrong={"the mask says that padding is real": WithoutMask, "nothing is padded": Unpadded},
     demo=demo,
+    from_torch=("padding",),
     claims=(
         Claim(
             name="bucketing-3x",

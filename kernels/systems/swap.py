@@ -124,6 +124,7 @@ SYSTEM = System(
         "hooks are forgotten": hooks_forgotten,
     },
     demo=demo,
+    from_torch=("every module that is left, such as linear layers",),
     claims=(
         Claim(
             name="layer-norm-3x",
