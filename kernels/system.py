@@ -46,7 +46,8 @@ class System:
         check: (make or what stands in its place, "cpu" or "cuda") → the largest error as a ratio of what is allowed (0 for
             what is compared exactly), and what is wrong, or None.
         wrong: by what is wrong with them, what stands in the place of `make` and must be rejected by `check`; one at least.
-        demo: (device, quick) → what it shows, in at most five seconds on two cores; `quick` in at most two.
+        demo: (device, quick) → what it shows, once `check` has passed there; with the check in at most five seconds on two
+            cores, `quick` in at most two.
         from_torch: what in it is still torch's own, in words.
         claims: that it answers.
     """

@@ -25,7 +25,6 @@ COMMANDS = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
 # A function, or an argument of one: "function(argument=)".
 NOT_WRITTEN = {
     "kernels.attention",
-    "kernels.precision.allocate_bits",
 }
 
 

@@ -5,7 +5,16 @@ import torch
 from torch import nn
 
 from kernels.modules import Swapped
-from kernels.precision import Float8Linear, convert_back, convert_to_float8, overflows, prune_2_4, quantize_weights
+from kernels.precision import (
+    Float8Linear,
+    allocate_bits,
+    convert_back,
+    convert_to_float8,
+    overflows,
+    prune_2_4,
+    quantize_weights,
+)
+from kernels.precision.evenly import evenly
 from kernels.precision.four_bits import E2M1, pack, to_e2m1, unpack
 from kernels.precision.rounding import rounded
 from kernels.systems import float8
@@ -125,3 +134,66 @@ def test_pruned_layers_keep_their_parameters_and_name_what_is_left():
     )
     with pytest.raises(ValueError, match="^device: got cpu, expected cuda"):
         model[0].compressed()
+
+
+def test_weights_that_are_evenly_spaced():
+    torch.manual_seed(0)
+    x = torch.randn(6, 40, dtype=torch.bfloat16)
+    for bits in (2, 3, 8):
+        values = evenly(x, bits)
+        assert values.dtype == x.dtype and values.shape == x.shape
+        for group in (*values[:, :32], *values[:, 32:]):  # the last has 8 weights, and a scale of its own
+            assert 1 < len(group.unique()) < 2**bits
+    assert (evenly(x, 8) - x).norm() < 0.02 * x.norm() < (evenly(x, 2) - x).norm()
+    assert not evenly(torch.zeros(2, 32), 4).any()
+
+
+@pytest.mark.parametrize("by", ["uniform", "entropy", "error", "fisher"])
+def test_bits_are_given_to_layers_that_are_shared_frozen_or_not_used(by):
+    torch.manual_seed(0)
+    shared, unused = nn.Linear(16, 16), nn.Linear(16, 8)
+    model = nn.Sequential(shared, nn.ReLU(), nn.Linear(16, 16).requires_grad_(False))
+    model.append(nn.Linear(16, 16))
+    model[3].weight = shared.weight
+    model.unused = unused
+    model.forward = lambda x: model[3](model[2](model[1](model[0](x))))
+    before = unused.weight.clone()
+    with torch.no_grad():
+        given = allocate_bits(model, torch.randn(4, 16), bits=8, by=by)
+    assert given == {"0": 8, "2": 8, "unused": 8}
+    assert model[3].weight is shared.weight and not torch.equal(unused.weight, before)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_fisher_gives_bits_to_layers_that_the_output_depends_on():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 32), nn.Linear(32, 32), nn.Linear(32, 32))
+    model.forward = lambda x: model[0](x) + 1e-3 * model[1](x)  # the last is not used at all
+    assert allocate_bits(model, torch.randn(64, 32), bits=4, by="fisher") == {"0": 8, "1": 2, "2": 2}
+
+
+def test_bits_that_do_not_suffice_for_a_large_layer_go_to_a_small_one():
+    assert allocate_bits(mlp(), torch.randn(8, 32), bits=2.5, by="uniform") == {"0": 2, "2": 4}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"by": "magic"}, "by: got 'magic', expected one of uniform, entropy, error, fisher"),
+        ({"bits": 1.5}, "bits: got 1.5, expected 2 to 8"),
+        ({"bits": float("nan")}, "bits: got nan, expected 2 to 8"),
+        ({"model": nn.Sequential(nn.ReLU())}, "model: got Sequential without an nn.Linear, expected one at least"),
+    ],
+)
+def test_a_wrong_allocation_is_named(setting, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        allocate_bits(setting.pop("model", None) or mlp(), torch.randn(4, 32), **setting)
+
+
+def test_weights_that_have_no_bits_are_named_before_any_is_rounded():
+    model = mlp()
+    model[2].weight.data[0, 0] = float("inf")
+    before = model[0].weight.clone()
+    with pytest.raises(ValueError, match="^2.weight: got infinities or NaN, expected finite values"):
+        allocate_bits(model, torch.randn(4, 32))
+    assert torch.equal(model[0].weight, before)

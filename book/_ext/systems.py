@@ -27,7 +27,7 @@ class Systems(SphinxDirective):
             record = systems.system(name)
             claims = ", ".join(claim.name for claim in record.claims) or "–"
             cells = [record.summary, record.proof, ", ".join(record.wrong), ", ".join(record.from_torch) or "–", claims]
-            cells.append(worked.get(name, "–"))
+            cells += worked.get(name, ("–", "–"))
             rows.append([nodes.literal(text=name), *cells])
         columns = [
             "System",
@@ -37,18 +37,22 @@ class Systems(SphinxDirective):
             "Still PyTorch’s own",
             "Claims",
             "Passed on",
+            "Its demo said there",
         ]
         return [grid(columns, rows, "sortable systems")]
 
 
-def seen_at_work() -> dict[str, str]:
-    """By system, the hardware on which its check passed when it was last recorded there."""
-    found: dict[str, list[str]] = {}
+def seen_at_work() -> dict[str, tuple[str, str]]:
+    """By system, the hardware on which its check passed when it was last recorded there, and what its demo measured there."""
+    found: dict[str, dict[str, str]] = {}
     for path in sorted(WORKED.glob("*.json")):
         for row in json.loads(path.read_text("utf-8"))["rows"]:
             if row["failure"] is None:
-                found.setdefault(row["system"], []).append(path.stem)
-    return {system: ", ".join(hardware) for system, hardware in found.items()}
+                found.setdefault(row["system"], {})[path.stem] = row["measured"]
+    return {
+        system: (", ".join(on), "; ".join(f"{hardware}: {said}" for hardware, said in on.items()))
+        for system, on in found.items()
+    }
 
 
 class Claims(SphinxDirective):
