@@ -182,7 +182,7 @@ def experiment(device: str) -> Mapping[str, Number]:
 def demo(device: str, quick: bool) -> Shown:
     import plotly.graph_objects as go
 
-    rates = measured(device, 1 << 20 if quick or device == "cpu" else 1 << 24, 3)
+    rates = measured(device, 1 << 20 if quick or device == "cpu" else 1 << 24)
     shares = [number / 16 for number in range(17)]
     times = [predicted(share, rates, mirror=True) for share in shares]
     best = best_share(rates, 16, mirror=True)
