@@ -15,7 +15,7 @@ from kernels.memory.optimizer_states import offload_optimizer
 
 
 def measured(device: str, numbers: int = 1 << 24, repeat: int = 5) -> Rates:
-    """The rates here, for AdamW with `fused=True` in float32: medians, with all of the CPU's threads.
+    """The rates here, for AdamW with `fused=True` in float32: medians; beside a GPU, with all of the CPU's threads.
 
     Args:
         device: "cuda", or "cpu", whose copies are within its memory.
@@ -31,11 +31,17 @@ def measured(device: str, numbers: int = 1 << 24, repeat: int = 5) -> Rates:
         lambda: link.up(on_device, parameter).synchronize(),
     )
     taken: list[list[float]] = [[], [], []]
-    for _ in range(repeat + 1):
-        for times, way in zip(taken, ways, strict=True):
-            begin = time.perf_counter()
-            way()
-            times.append(1e9 * (time.perf_counter() - begin))
+    threads = torch.get_num_threads()
+    try:
+        if device == "cpu":
+            torch.set_num_threads(1)  # several wait for each other whenever another program takes a core
+        for _ in range(repeat + 1):
+            for times, way in zip(taken, ways, strict=True):
+                begin = time.perf_counter()
+                way()
+                times.append(1e9 * (time.perf_counter() - begin))
+    finally:
+        torch.set_num_threads(threads)
     update, down, up = (median(times[1:]) / numbers for times in taken)  # the first ones make memory
     return Rates(update, down / parameter.itemsize, up / parameter.itemsize)
 

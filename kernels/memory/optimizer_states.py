@@ -197,7 +197,8 @@ class OffloadedOptimizer(torch.optim.Optimizer):
         ]
         part.param_groups = [group for group in groups if group["params"]]
         part.state = defaultdict(dict, {stands[parameter]: state for parameter, state in states.items()})
-        part.step()
+        if part.param_groups:
+            part.step()
 
 
 States = dict[torch.Tensor, dict[str, Any]]
