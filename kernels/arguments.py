@@ -4,7 +4,8 @@ Each rule raises a TypeError or ValueError that names the argument, what came an
 """
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch._C._functorch import peek_interpreter_stack
@@ -93,6 +94,29 @@ def choice(name: str, value: object, known: Sequence[str]) -> None:
     """One of the words that are known."""
     if value not in known:
         raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(repr, known))}")
+
+
+def of_kernels(validate: Callable[..., None]) -> Callable[..., None]:
+    """The rules of levels 4 and 5, from those of all levels: the first argument has a dtype that their kernels take, too."""
+
+    def validate_for_kernels(*args: object) -> None:
+        validate(*args)
+        for_kernels("x", args[0])
+
+    return validate_for_kernels
+
+
+def gradients_like(saved: str, *names: str) -> Callable[..., None]:
+    """The rules of a backward whose incoming gradients, called `names`, all look like what is saved first, called `saved`."""
+
+    def validate_backward(*args: Any) -> None:
+        of = args[len(names)]
+        floating(saved, of)
+        for_kernels(saved, of)
+        for name, gradient in zip(names, args, strict=False):
+            like(name, gradient, of.shape, saved, of)
+
+    return validate_backward
 
 
 def fits(value: object, dtype: torch.dtype, shape: torch.Size, device: torch.device) -> bool:

@@ -1,14 +1,54 @@
-"""What operations share of their levels: the three that come from one source, and which function a call means."""
+"""What operations share of their levels: their ladders, the three that come from one source, and what a call means."""
 
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 
-from kernels.operation import Variant, level_number
+from kernels.operation import Output, Peer, Variant, level_number
+from kernels.registration import join
 from kernels.unsupported import needs_compiler
+
+
+def of_modules(name: str, native: ModuleType, triton: ModuleType, cuda: ModuleType, **dtypes: str) -> dict[str, Any]:
+    """The fields of a record that follow from its levels: `name`, `gradients`, `outputs`, `updates`, `forward`, `backward`.
+
+    Args:
+        name: of the operation, and of its function in `native`.
+        native: also holds its SIGNATURE, by which outputs are named, and said to have a gradient or not.
+        triton, cuda: the bare rungs of levels 4 and 5, FORWARD and, where there is a gradient, BACKWARD.
+        dtypes: of the outputs that have not the case's, by torch's names.
+
+    Raises:
+        TypeError: a dtype is given for what is no output.
+    """
+    signature = native.SIGNATURE
+    outputs = signature.updated or signature.outputs
+    if unknown := [one for one in dtypes if one not in outputs]:
+        raise TypeError(f"dtypes: got {', '.join(unknown)}, expected outputs of {name}: {', '.join(outputs)}")
+    ladders = [
+        join(signature, f"{name}_{level}", module.FORWARD, getattr(module, "BACKWARD", ()))
+        for level, module in (("triton", triton), ("cuda", cuda))
+    ]
+    return {
+        "name": name,
+        "gradients": signature.gradients,
+        "outputs": tuple(Output(one, dtypes.get(one), one not in signature.non_differentiable) for one in outputs),
+        "updates": signature.updated,
+        "forward": (
+            *from_native(getattr(native, name), str(native.__file__)),
+            *(rung for forward, _ in ladders for rung in forward),
+        ),
+        "backward": tuple(rung for _, backward in ladders for rung in backward),
+    }
+
+
+def torch_peers(fn: Callable[..., Any]) -> tuple[Peer, Peer]:
+    """What every operation is timed against: PyTorch's own operators, as they are and through its compiler."""
+    return Peer("torch", lambda: fn), Peer("torch.compile", lambda: torch.compile(fn, dynamic=False))
 
 
 def from_native(native: Callable[..., Any], path: str) -> tuple[Variant, ...]:

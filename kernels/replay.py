@@ -25,6 +25,7 @@ from kernels.signature import picker
 from kernels.watch import Watch, seen
 
 MOST = 1_024  # kinds of calls that are known of a kernel, before all are forgotten
+FEW = 4  # kinds that are asked for at once: a model calls an operation on few shapes, again and again
 ALIGNED = 256  # bytes, of what a call allocates for itself, which is one piece of memory when it is repeated
 aten = torch.ops.aten
 ALLOCATIONS = (
@@ -37,10 +38,6 @@ ALLOCATIONS = (
 Again = Callable[[list], None]  # repeats a launch with these arguments, addresses in place of tensors
 THREAD = threading.local()
 UNLIKE = object()
-
-
-def always_unlike(args: tuple) -> object:
-    return UNLIKE
 
 
 def is_recording() -> bool:
@@ -58,11 +55,11 @@ def launched(args: tuple | list, again: Again | None) -> None:
 def replaying(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[tuple], Any]]:
     """A bare kernel, called with plain tensors and what is no tensor, whose calls on a GPU are recorded and repeated.
 
-    Returns the kernel, and what repeats the last call that was repeated, if the arguments that it is given, a tuple, are
-    like those and PyTorch asks for nothing but the result; else it returns UNLIKE.
+    Returns the kernel, and what repeats one of the last few calls that were looked up, if the arguments that it is given, a
+    tuple, are like its and PyTorch asks for nothing but the result; else it returns UNLIKE.
     """
     known: dict[tuple, Callable[..., Any] | None] = {}
-    latest: Callable[[tuple], Any] = always_unlike
+    latest: tuple[Callable[[tuple], Any], ...] = ()
 
     def call(*args):
         nonlocal latest
@@ -90,10 +87,16 @@ def replaying(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[
         if repeat is record:
             result, known[kind] = record(kernel, args, addresses)
             return result
-        latest = shortcut(args, addresses, repeat)
+        latest = (shortcut(args, addresses, repeat), *latest[: FEW - 1])
         return repeat(addresses)
 
-    return call, lambda args: latest(args)
+    def repeat_if_alike(args):
+        for one in latest:
+            if (result := one(args)) is not UNLIKE:
+                return result
+        return UNLIKE
+
+    return call, repeat_if_alike
 
 
 def shortcut(args: tuple, addresses: list[int], repeat: Callable[[list[int]], Any]) -> Callable[[tuple], Any]:
@@ -110,7 +113,7 @@ def shortcut(args: tuple, addresses: list[int], repeat: Callable[[list[int]], An
     device = pick(args)[0].get_device()
     alike = guards.TensorGuards(*pick(args), dynamic_dims_sizes=None, dynamic_dims_strides=None).check
 
-    def repeat_if_alike(args, others=others):
+    def repeat_this(args, others=others):
         tensors = pick(args)
         if [*map(id, pick_others(args))] != identities or not alike(*tensors):
             return UNLIKE
@@ -119,7 +122,7 @@ def shortcut(args: tuple, addresses: list[int], repeat: Callable[[list[int]], An
             return UNLIKE
         return repeat(addresses)
 
-    return repeat_if_alike
+    return repeat_this
 
 
 def may_repeat(device: int) -> bool:

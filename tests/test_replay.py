@@ -247,6 +247,20 @@ def test_the_quick_way_is_not_for_those_who_look_on(outside):
     assert found == [UNLIKE]
 
 
+def test_the_quick_way_knows_the_last_few_shapes():
+    slow, quick = replay.replaying(lambda x: add(x, None, torch.empty_like(x)))
+    few = [torch.randn(n, device=DEVICE) for n in range(1, replay.FEW + 1)]
+    for _ in range(3):
+        for x in few:
+            slow(x)
+    for x in few:
+        assert torch.equal(quick((x,)), x + 1)
+    for _ in range(3):
+        slow(torch.zeros(N, device=DEVICE))
+    assert [quick((x,)) is UNLIKE for x in few] == [True] + [False] * (len(few) - 1)  # the oldest is forgotten
+    assert quick((torch.zeros(N, device=DEVICE),)) is not UNLIKE
+
+
 def test_calls_are_forgotten_before_they_are_too_many():
     ran = []
     repeated = replaying(lambda x, number: ran.append(number))

@@ -14,11 +14,10 @@ import torch
 import torch.nn.functional as F
 
 from kernels import levels
-from kernels.operation import Cost, Operation, Output, Peer
+from kernels.operation import Cost, Operation
 from kernels.ops.add_rms_norm import cuda, native, triton, wrong
 from kernels.ops.add_rms_norm.cases import CASES, make_inputs
-from kernels.ops.add_rms_norm.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.add_rms_norm.native import validate
 
 
 def add_rms_norm(
@@ -58,23 +57,13 @@ def torch_add_rms_norm(x, residual, weight, eps=1e-6):
     return F.rms_norm(h, h.shape[-1:], weight, eps), h
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "add_rms_norm_triton", triton.FORWARD, triton.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "add_rms_norm_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="add_rms_norm",
+    **levels.of_modules("add_rms_norm", native, triton, cuda),
     reference=reference,
     baseline=torch_add_rms_norm,
     make_inputs=make_inputs,
-    gradients=("x", "residual", "weight"),
-    outputs=(Output("y"), Output("h")),
-    forward=(*levels.from_native(native.add_rms_norm, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
-    peers=(
-        Peer("torch", lambda: torch_add_rms_norm),
-        Peer("torch.compile", lambda: torch.compile(torch_add_rms_norm, dynamic=False)),
-    ),
+    peers=levels.torch_peers(torch_add_rms_norm),
     # x, residual and weight read once, y and h written once; 5 operations an element, as in the formula.
     cost=partial(Cost.of_rows, matrices=4, vectors=1, operations=5),
     # dy, dh, h and weight read once, dx, dresidual and dweight written once.

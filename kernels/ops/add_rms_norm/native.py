@@ -37,24 +37,13 @@ def validate(x, residual, weight, eps) -> None:
     arguments.number("eps", eps)
 
 
-def validate_for_kernel(x, residual, weight, eps) -> None:
-    validate(x, residual, weight, eps)
-    arguments.for_kernels("x", x)
-
-
-def validate_backward(dy, dh, h, weight, eps) -> None:
-    validate_for_kernel(h, h, weight, eps)
-    for name, gradient in (("dy", dy), ("dh", dh)):
-        arguments.like(name, gradient, h.shape, "h", h)
-
-
 SIGNATURE = Signature(
     "(Tensor x, Tensor residual, Tensor weight, float eps=1e-6) -> (Tensor y, Tensor h)",
-    validate=validate_for_kernel,
+    validate=arguments.of_kernels(validate),
     shape_rule=lambda x, residual, weight, eps: (empty_contiguous(x), empty_contiguous(x)),
     gradients=("x", "residual", "weight"),
     save=("h", "weight"),
     native_backward=add_rms_norm_backward,
-    validate_backward=validate_backward,
+    validate_backward=arguments.gradients_like("h", "dy", "dh"),
     backward_shape_rule=lambda dy, dh, h, weight, eps: tuple(map(empty_contiguous, (h, h, weight))),
 )
