@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 import pytest
 
 from book.anatomy import ASKS, chapters, has_figure, source, tags
+from book.definitions import definition
 
 pytestmark = pytest.mark.always
 
@@ -139,7 +140,7 @@ def test_the_reader_edits_every_600_words(chapter):
 
 @each
 def test_what_it_teaches_is_bold_where_it_is_defined(chapter):
-    assert [term for term in chapter.about["teaches"] if not chapter.definition(term)] == []
+    assert [term for term in chapter.about["teaches"] if not definition(chapter, term)] == []
 
 
 @each
