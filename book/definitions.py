@@ -55,4 +55,4 @@ def paragraphs(chapter: Chapter) -> list[str]:
 
 def sentences_of(paragraph: str) -> list[str]:
     said = re.sub(r"^\*Figure \d+\.\* ", "", paragraph)
-    return re.split(r"(?:(?<=[.?])|(?<=[.?]\))) +(?=[A-Z`*$])", said)
+    return re.split(r"(?:(?<=[.?])|(?<=[.?]\))) +(?=[A-Z`*$(])", said)
