@@ -19,6 +19,8 @@ PIP_QUIET ?= 1
 export PIP_QUIET
 OPENS := contents.md
 SIZE = $(if $(GPU),with CUDA several gigabytes to download,for a CPU about 700 MB to download and 3 GB on disk)
+# Line numbers, and the colours of CUDA C.
+LAB_LOOKS := --LabApp.app_settings_dir=book/lab_settings --LabApp.extra_labextensions_path=book/lab_extensions
 CHAPTERS := $(wildcard book/*/*.ipynb)
 LABS := $(wildcard labs/*.ipynb labs/solutions/*.ipynb)
 # Chapters that judge times run one at a time.
@@ -82,7 +84,7 @@ book: $(SETUP)
 
 lab: $(SETUP)
 	@$(PY) labs/working_copies.py
-	$(PY) -m jupyterlab --ip=$(IP) --LabApp.app_settings_dir=book/lab_settings --LabApp.default_url=/lab/tree/work/$(OPENS) $(LAB)
+	$(PY) -m jupyterlab --ip=$(IP) $(LAB_LOOKS) --LabApp.default_url=/lab/tree/work/$(OPENS) $(LAB)
 
 labs: $(SETUP)
 	$(PY) book/references.py $(wildcard labs/solutions/*.ipynb)

@@ -80,14 +80,6 @@ def prose(text: str) -> str:
     return re.sub(r"\]\([^)]*\)", "]", text)
 
 
-def term_words(term: str) -> set[str]:
-    """Its words, in whatever number."""
-    return {
-        word.removesuffix("s")
-        for word in re.findall(r"[\w'’+-]+", term.lower())
-    }
-
-
 @dataclass(frozen=True)
 class Chapter:
     """A chapter or a lab, by its file."""
@@ -168,27 +160,6 @@ class Chapter:
     @property
     def edits(self) -> int:
         return sum("edit" in tags(cell) for cell in self.cells)
-
-    def definition(self, term: str) -> str:
-        """The first sentence in which the term is bold, best in just these words; empty where there is none.
-
-        A chapter that teaches "index guard" may say of a condition that it is called a **guard**.
-        """
-        wanted, found = term_words(term), []
-        for sentence in re.split(
-            r"(?<=[.:?])\s+(?=[A-Z`*])|\n\s*\n",
-            prose("\n\n".join(self.markdown)),
-        ):
-            for bold in map(
-                term_words, re.findall(r"\*\*([^*]{1,60}?)\*\*", sentence)
-            ):
-                if bold and (bold <= wanted or wanted <= bold):
-                    found.append((len(bold ^ wanted), sentence))
-        return (
-            " ".join(min(found, key=lambda one: one[0])[1].split())
-            if found
-            else ""
-        )
 
     @property
     def minutes(self) -> int:

@@ -15,14 +15,14 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 # What makes the book, and not what chapters read or show.
-LEFT_OUT = {"_ext", "_static", "lab_settings", "solutions", "__pycache__"}
+LEFT_OUT = {"_ext", "_static", "lab_settings", "lab_extensions"}
 LEFT_OUT |= {
     "references.py",
     "generate.py",
     "working_copies.py",
     "ruff.toml",
 }
-LEFT_OUT |= {".ipynb_checkpoints", ".ruff_cache"}
+LEFT_OUT |= {"solutions", "__pycache__", ".ipynb_checkpoints", ".ruff_cache"}
 
 
 def originals(root: Path) -> list[Path]:

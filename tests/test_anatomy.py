@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 import pytest
 
 from book.anatomy import ASKS, chapters, has_figure, source, tags
+from book.definitions import definition
 
 pytestmark = pytest.mark.always
 
@@ -102,12 +103,40 @@ def test_only_the_answer_of_a_prediction_is_hidden(chapter):
         assert asked or "answer" not in tags(cell), cell["id"]
 
 
+@each_of(CHAPTERS | LABS)
+def test_what_the_book_hides_jupyterlab_hides_too(chapter):
+    for cell in chapter.cells:
+        hidden = {tag for tag in ("hide-input", "hide-output") if tag in tags(cell)}
+        keys = {"hide-input": "source_hidden", "hide-output": "outputs_hidden"}
+        assert all(cell["metadata"].get("jupyter", {}).get(keys[tag]) for tag in hidden), cell["id"]
+
+
 @each_of(ASKING)
 def test_no_visible_output_is_a_bare_truth_or_nothing(chapter):
     for cell in chapter.cells:
         for output in cell.get("outputs", ()):
             said = "".join(output.get("text") or output["data"].get("text/plain", "")).strip()
             assert said.split("\n")[-1] not in ("True", "False", "[]", "None"), cell["id"]
+
+
+@each_of(CHAPTERS | LABS)
+def test_no_visible_output_is_python_for_an_object(chapter):
+    """Such as `Bar({…})`, of a cell whose last line only wanted to change a figure."""
+    for cell in chapter.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            said = "".join(data.get("text/plain", "")) if set(data) == {"text/plain"} else ""
+            assert not re.match(r"[A-Za-z_.]+\(\{|<.* at 0x", said), cell["id"]
+
+
+PLOTTING = re.compile(
+    r"\bgo\.[A-Z]|\bplotly\b|\bfigures\.(show|Picture)\(|\.(add_(trace|shape|scatter|annotation)|update_\w*axes)\("
+)
+
+
+@each_of(CHAPTERS | LABS)
+def test_no_plotting_code_is_in_sight(chapter):
+    assert [cell["id"] for cell in chapter.code if PLOTTING.search(source(cell))] == []
 
 
 @each_of(ASKING)
@@ -139,7 +168,7 @@ def test_the_reader_edits_every_600_words(chapter):
 
 @each
 def test_what_it_teaches_is_bold_where_it_is_defined(chapter):
-    assert [term for term in chapter.about["teaches"] if not chapter.definition(term)] == []
+    assert [term for term in chapter.about["teaches"] if not definition(chapter, term)] == []
 
 
 @each

@@ -265,3 +265,16 @@ def test_results_are_found_by_gpu_and_operation(measured, results, causal, tmp_p
         "t4": ["attention"],
     }
     assert measured.load(tmp_path / "nowhere") == {}
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "book").rglob("*.ipynb")) + sorted((ROOT / "labs").glob("*.ipynb")),
+    ids=lambda path: path.stem,
+)
+def test_colours_leave_the_source_as_it_is(path):
+    lexer = extension("highlighting").CellLexer()
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            assert "".join(token for _, _, token in lexer.get_tokens_unprocessed(source)) == source, cell["id"]

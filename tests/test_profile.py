@@ -125,4 +125,4 @@ def test_every_long_kernel_is_a_point():
     for group in points:
         assert {
             limits.limit({"dram_percent": x, "issue_percent": y}) for x, y in zip(group.x, group.y, strict=True)
-        } == {group.name.removeprefix("limit of ")}
+        } == {group.name.removeprefix("limited by ")}

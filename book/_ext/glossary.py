@@ -1,4 +1,4 @@
-"""Pages that are collected: every term that a chapter teaches, with the sentence that defines it, and the public names.
+"""Pages that are collected: every term that a chapter defines, with the sentence that does, and the public names.
 
 ```{taught}
 ```
@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the package besi
 
 import kernels
 from book.anatomy import chapters
+from book.definitions import definition
 
 
 class Taught(SphinxDirective):
@@ -26,8 +27,8 @@ class Taught(SphinxDirective):
         for page, chapter in chapters().items():
             self.env.note_dependency(str(chapter.path))
             for term in chapter.about.get("teaches", ()):
-                said = f" {chapter.definition(term)}".rstrip()
-                lines.append((term.lower(), f"{term}\n: [{chapter.short}](/{page}).{said}\n"))
+                if said := definition(chapter, term):  # a lab teaches skills as well, which have none
+                    lines.append((term.lower(), f"{term}\n: {said} [{chapter.short}](/{page})\n"))
         return self.parse_text_to_nodes("\n".join(line for _, line in sorted(lines)))
 
 

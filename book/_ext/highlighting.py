@@ -21,15 +21,18 @@ class CellLexer(IPython3Lexer):
             yield 0, Name.Function.Magic, magic + "\n"
             yield from cuda(code, len(magic) + 1)
             return
-        spans = [found.span() for found in STRING.finditer(text)]
-        tokens = [
-            token
-            for token in super().get_tokens_unprocessed(text, stack)
-            if not any(begin <= token[0] < end for begin, end in spans)
-        ]
-        for begin, end in spans:
-            tokens += cuda(text[begin:end], begin)
-        yield from sorted(tokens, key=lambda token: token[0])
+        tokens = list(super().get_tokens_unprocessed(text, stack))
+        for begin, end in (found.span() for found in STRING.finditer(text)):
+            tokens = [*parts(tokens, 0, begin), *cuda(text[begin:end], begin), *parts(tokens, end, len(text))]
+        yield from tokens
+
+
+def parts(tokens, begin, end):
+    """What of the tokens lies between two places: a string that begins a line is one token, with its quotes."""
+    for start, kind, value in tokens:
+        inside = value[max(begin - start, 0) : max(end - start, 0)]
+        if inside:
+            yield max(start, begin), kind, inside
 
 
 def cuda(code, offset):

@@ -211,14 +211,15 @@ def ceiling_words(ceilings):
 
 
 def grid(columns, rows, classes, numbers=0):
-    """A docutils table. A cell is text or an inline node, a row of one cell a heading; the last `numbers` columns align
-    right."""
+    """A docutils table. A cell is text, an inline node or a list of blocks, a row of one cell a heading; the last
+    `numbers` columns align right."""
 
     def line(cells):
         row = nodes.row(classes=["group"] if len(cells) == 1 else [])
         for column, cell in enumerate(cells):
             entry = nodes.entry(classes=["number"] if column >= len(columns) - numbers else [])
-            entry += nodes.paragraph("", "", cell if isinstance(cell, nodes.Node) else nodes.Text(cell))
+            inline = cell if isinstance(cell, nodes.Node) else nodes.Text(cell)
+            entry += cell if isinstance(cell, list) else nodes.paragraph("", "", inline)
             row += entry
         if len(cells) == 1:
             entry["morecols"] = len(columns) - 1

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -25,21 +26,25 @@ class Systems(SphinxDirective):
         rows = []
         for name in systems.systems():
             record = systems.system(name)
-            claims = ", ".join(claim.name for claim in record.claims) or "–"
-            cells = [record.summary, record.proof, ", ".join(record.wrong), ", ".join(record.from_torch) or "–", claims]
-            cells += worked.get(name, ("–", "–"))
-            rows.append([nodes.literal(text=name), *cells])
-        columns = [
-            "System",
-            "What it does",
-            "Held against",
-            "Rejected twins",
-            "Still PyTorch’s own",
-            "Claims",
-            "Passed on",
-            "Its demo said there",
-        ]
-        return [grid(columns, rows, "sortable systems")]
+            passed, demo = worked.get(name, ("–", ""))
+            said = [
+                named("Held against", record.proof),
+                named("Twins rejected", ", ".join(record.wrong)),
+                named("Still PyTorch’s own", ", ".join(record.from_torch)),
+                named("Claims", ", ".join(claim.name for claim in record.claims)),
+                named("Its demo measured", demo),
+            ]
+            what = [nodes.paragraph(text=sentence(record.summary)), *filter(None, said)]
+            rows.append([nodes.literal(text=name), what, passed])
+        return [grid(["System", "What it does, and what says so", "Passed on"], rows, "sortable systems")]
+
+
+def sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def named(name: str, text: str) -> nodes.paragraph | None:
+    return nodes.paragraph("", "", nodes.strong(text=name), nodes.Text(f": {text}")) if text else None
 
 
 def seen_at_work() -> dict[str, tuple[str, str]]:
@@ -61,19 +66,35 @@ class Claims(SphinxDirective):
             self.env.note_dependency(str(path))
         rows = []
         for claim in systems.claims():
-            numbers = [f"{hardware}: {said(of)}" for hardware, of in claim.numbers.items()]
-            cells = [claim.source, claim.conditions, "; ".join(numbers) or "–", claim.evidence or "–", claim.reason]
-            rows.append([claim.text, nodes.strong(text=claim.verdict), *cells])
-        columns = ["Claim", "Verdict", "Claimed by", "Conditions", "Numbers", "Evidence", "Reason"]
-        return [grid(columns, rows, "sortable claims")]
+            conditions = "" if claim.conditions == "none given" else f"; {claim.conditions}"
+            source = nodes.paragraph("", f"{claim.source}{conditions}", classes=["source"])
+            why = [
+                nodes.paragraph(text=sentence(claim.reason)),
+                named("Evidence", claim.evidence),
+                folded(claim.numbers),
+            ]
+            rows.append([[nodes.paragraph(text=claim.text), source], claim.verdict, list(filter(None, why))])
+        return [grid(["Claim", "Verdict", "Why"], rows, "sortable claims")]
 
 
-def said(numbers: dict[str, Number]) -> str:
-    """Every number with its spread, where there is one."""
-    return ", ".join(
-        f"{name} {one.median:.3g} {one.unit}" + (f" ({one.low:.3g} to {one.high:.3g})" if one.low != one.high else "")
-        for name, one in numbers.items()
-    )
+def folded(numbers: dict[str, dict[str, Number]]) -> nodes.raw | None:
+    """Every number by hardware, with its spread, where there is one."""
+    parts = [f"<p>{hardware}</p><ul>{''.join(map(item, of.items()))}</ul>" for hardware, of in numbers.items()]
+    if not parts:
+        return None
+    measured = f"{sum(map(len, numbers.values()))} numbers: {', '.join(numbers)}"
+    return nodes.raw("", f"<details><summary>{measured}</summary>{''.join(parts)}</details>", format="html")
+
+
+def item(named: tuple[str, Number]) -> str:
+    name, one = named
+    spread = f" ({short(one.low)} to {short(one.high)})" if one.low != one.high else ""
+    return f"<li>{escape(name)}: {short(one.median)} {escape(one.unit)}{spread}</li>"
+
+
+def short(number: float) -> str:
+    """Three digits that count, such as 0.123 and 1,250."""
+    return f"{float(f'{number:.3g}'):,g}"
 
 
 def setup(app):

@@ -1,12 +1,22 @@
-// What scrolls inside the page can be scrolled from the keyboard too, once it is wider than its place.
+// What scrolls inside the page can be scrolled from the keyboard too, once it is wider than its place, and has a sign of it:
+// its edge fades where there is more.
 
-const WIDE = "pre, .lens, .math, .pst-scrollable-table-container, .dt-layout-table, .text_html";
+const WIDE = "pre, .lens, .math, .pst-scrollable-table-container, .dt-layout-table, .text_html, figure";
 
-function makeFocusable() {
+function sign(element) {
+  const left = element.scrollLeft;
+  element.classList.toggle("more-left", left > 1);
+  element.classList.toggle("more-right", element.scrollWidth - element.clientWidth - left > 1);
+}
+
+function look() {
   for (const element of document.querySelectorAll(`article :is(${WIDE})`)) {
-    const scrolls = element.scrollWidth > element.clientWidth && getComputedStyle(element).overflowX !== "visible";
-    if (scrolls && element.tabIndex < 0) element.tabIndex = 0; // the theme takes what a fold hid for narrow
+    if (getComputedStyle(element).overflowX === "visible") continue;
+    sign(element);
+    // The theme takes what a fold hid for narrow.
+    if (element.scrollWidth > element.clientWidth && element.tabIndex < 0) element.tabIndex = 0;
   }
 }
 
-new ResizeObserver(makeFocusable).observe(document.querySelector("article"));
+new ResizeObserver(look).observe(document.querySelector("article"));
+document.addEventListener("scroll", ({ target }) => target.matches?.(WIDE) && sign(target), { capture: true, passive: true });

@@ -3,7 +3,7 @@
 
 import DataTable from "./dt_bundle.js";
 
-const WORDS = ["Contestant", "Level", "Operation", "Direction", "Shape", "Type", "With", "Reached"];
+const WORDS = ["Contestant", "Level", "Operation", "Direction", "Shape", "Type", "With", "Reached", "Verdict", "Passed on"];
 
 // "32,768 × 1,024" is sorted by how many elements that is.
 const elements = (shape) => shape.split(" × ").reduce((n, length) => n * Number(length.replaceAll(",", "")), 1);
@@ -23,7 +23,9 @@ function choice(column, heading) {
 
 for (const table of document.querySelectorAll("table.sortable")) {
   // Sphinx wraps the text of a cell in a paragraph, which is none of the data.
-  for (const paragraph of table.querySelectorAll("p")) paragraph.replaceWith(paragraph.textContent);
+  for (const paragraph of table.querySelectorAll(":is(th, td) > p:only-child")) {
+    paragraph.replaceWith(...paragraph.childNodes);
+  }
   const headings = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   const numbers = headings.flatMap((heading, i) => (WORDS.includes(heading) ? [] : [i]));
   const data = new DataTable(table, {

@@ -17,6 +17,10 @@ _L2_MB = 50
 _MEMORY_GB = 141
 # Clock cycles of a load on a GH200, the same chip: markdewing/AI_kernels, latency/README.md. NVIDIA does not state them.
 _L1_CYCLES, _L2_CYCLES = 40, 281
+_SOURCES = (
+    "Latencies of L1 and L2: measured by others, github.com/markdewing/AI_kernels, on a GH200.",
+    "Rates, and the latency of memory: measured on an H200 for this course.",
+)
 _LOADS = 512  # of each thread of the chains, one after the other
 
 
@@ -71,7 +75,8 @@ def memory_hierarchy() -> Diagram:
         ),
     ]
     said = [f"{one.name} ({one.of}): {one.size}; {one.rate}; latency {one.latency}" for one in memories]
-    words = ". ".join(said) + f". Rates are of the {REFERENCE_MULTIPROCESSORS} multiprocessors together."
+    words = ". ".join(said) + f". Rates are of the {REFERENCE_MULTIPROCESSORS} multiprocessors together. "
+    words += " ".join(_SOURCES)
     return Diagram("The memories of an H200", [Step("", words, _canvas(memories))])
 
 
@@ -93,7 +98,7 @@ def _memory_ns() -> float:
 
 def _canvas(memories: list[_Memory]) -> Canvas:
     """Wider boxes hold more and are slower: a pyramid, with the chip's outline around all but the last."""
-    canvas = Canvas(640, 408)
+    canvas = Canvas(640, 418)
     canvas.rect(1, 30, 638, 262, "idle", 6)
     canvas.text(12, 44, "on the chip", "small", "start")
     canvas.text(320, 12, f"{REFERENCE_MULTIPROCESSORS} multiprocessors compute", "small")
@@ -107,5 +112,7 @@ def _canvas(memories: list[_Memory]) -> Canvas:
         canvas.text(x + 12, y + 51, f"latency: {one.latency}", "small", "start")
         canvas.text(x + width - 12, y + 43, one.rate, "bold" if one.rate[0].isdigit() else "small", "end")
         if number:
-            canvas.arrow(320, y - (2 if number < 3 else 2), 320, y - 20 if number < 3 else y - 38, "plain")
+            canvas.arrow(320, y - 2, 320, y - 20 if number < 3 else y - 38, "plain")
+    for line, words in enumerate(_SOURCES):
+        canvas.text(12, 394 + 16 * line, words, "small", "start")
     return canvas

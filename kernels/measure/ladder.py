@@ -39,7 +39,7 @@ def ladder(results: Results, shape: list[int], **which: object):
     if len(cases) > 1:
         raise ValueError(f"which: {wanted} fits rows of {len(cases)} cases, say which: {', '.join(cases)}")
     rate, unit = (
-        ("tflops", "TFLOP/s") if any(row.get("tflops") for row in rows) else ("gbps", "GB/s: fewest bytes over time")
+        ("tflops", "TFLOP/s") if any(row.get("tflops") for row in rows) else ("gbps", "effective bandwidth, GB/s")
     )
     rows = sorted((row for row in rows if row.get(rate)), key=lambda row: row[rate])
     names = [f"{row['level']} {row['contestant']}" if row["level"] else row["contestant"] for row in rows]

@@ -36,6 +36,7 @@ def jupyter(tmp_path):
     ]
     command = [sys.executable, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", *options]
     command.append(f"--LabApp.app_settings_dir={ROOT / 'book' / 'lab_settings'}")
+    command.append(f"--LabApp.extra_labextensions_path={ROOT / 'book' / 'lab_extensions'}")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}  # of the notebooks' kernels
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=tmp_path, env=environment)
@@ -86,6 +87,11 @@ def test_a_wrong_solution_is_told_its_cause_and_a_right_one_passes(browser, jupy
     page.locator(".jp-CodeCell", has_text="%load_ext").first.wait_for(timeout=90_000)
     notebook.ready.wait_for(timeout=90_000)
     assert notebook.cell("%%cuda permuted_copy").locator(".cm-lineNumbers").is_visible()
+    # Coloured as C++, where Python would see two operators and three names.
+    comment = notebook.cell("%%cuda permuted_copy").locator(
+        ".cm-content span", has_text=re.compile("^// your code here$")
+    )
+    comment.wait_for()
     notebook.run("%load_ext")
 
     def submit(text):

@@ -30,6 +30,13 @@ FIGURES_OF_A_VIEW = """() => [...document.querySelectorAll("article .lens")].fla
     .filter((e) => e.getBoundingClientRect().right > view.getBoundingClientRect().right + 1)
     .map((e) => `column out of sight: ${e.textContent}`))"""
 
+# What scrolls sideways says so: by words, or by an edge that fades.
+WITHOUT_SIGN = """() => [...document.querySelectorAll("article *")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1 && ["auto", "scroll"].includes(getComputedStyle(e).overflowX))
+  .filter((e) => e.checkVisibility() && e.tagName !== "TEXTAREA")
+  .filter((e) => getComputedStyle(e).maskImage === "none" && !getComputedStyle(e, "::before").content.includes("scroll"))
+  .map((e) => `scrolls without a sign: ${e.tagName} ${e.className} ${e.textContent.trim().slice(0, 60)}`)"""
+
 
 def violations(page):
     """What axe-core calls serious or critical: the rule, and the first element."""
@@ -47,6 +54,7 @@ def test_a_page_can_be_read(visit, book, page, theme, width):
     visited.open_folds()
     assert violations(visited.page) == []
     assert visited.page.evaluate(CUT_OFF) == []
+    assert visited.page.evaluate(WITHOUT_SIGN) == []
     if width == 1280:
         assert visited.page.evaluate(FIGURES_OF_A_VIEW) == []
 
@@ -67,6 +75,10 @@ BROKEN = {
     "faint text": ("<p style='color:#999'>so</p>", "color-contrast"),
     "a picture without words": (f"<img src='data:image/gif;base64,{'R0lGODlhAQABAAAAACw='}'>", "image-alt"),
     "text beyond the edge": ("<table style='width:2000px'><tr><td>so</td></tr></table>", "cut off: TD"),
+    "code that only scrolls": (
+        "<pre tabindex=0 style='overflow:auto;width:99px'>int i = blockIdx.x * blockDim.x + threadIdx.x;</pre>",
+        "scrolls without a sign: PRE",
+    ),
     "a column out of sight": (
         "<div class=lens tabindex=0 role=region aria-label=so style='overflow:auto;width:99px'>"
         "<table style='width:500px'><thead><tr><th>fewest</th></tr></thead></table></div>",
@@ -81,5 +93,7 @@ def test_sees(visit, serve, tmp_path, broken):
     head = "<!doctype html><html lang=en><title>so</title><link rel=icon href=data:,>"
     (tmp_path / "page.html").write_text(f"{head}<main><article><h1>So</h1>{body}</article></main>", "utf-8")
     page = visit(f"{serve(tmp_path)}/page.html").page
-    found = [*violations(page), *page.evaluate(CUT_OFF), *page.evaluate(FIGURES_OF_A_VIEW)]
+    found = [*violations(page)]
+    for check in (CUT_OFF, WITHOUT_SIGN, FIGURES_OF_A_VIEW):
+        found += page.evaluate(check)
     assert any(problem in sentence for sentence in found), found

@@ -84,6 +84,8 @@ class Operators:
             "xaxis_title": "bytes, in sizes of x",
             "showlegend": False,
         }
+        if len(names) > 12:
+            layout["height"] = 100 + 24 * len(names)  # room for every name
         return go.Figure(bars, layout)
 
     def __rich__(self) -> Table:

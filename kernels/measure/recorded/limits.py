@@ -39,11 +39,11 @@ def figure(gpu: str) -> Picture:
             x=[kernel["dram_percent"] for _, kernel in found],
             y=[kernel["issue_percent"] for _, kernel in found],
             hovertext=[called for called, _ in found],
-            name=f"limit of {name}",
+            name=f"limited by {name}",
             mode="markers",
             marker={"symbol": symbol, "size": 9},
         )
-    figure.update_xaxes(title="memory busy, % of its peak rate", range=[-3, 103], dtick=25)
+    figure.update_xaxes(title="memory busy, % of its peak rate (a mark is a kernel)", range=[-3, 103], dtick=25)
     figure.update_yaxes(title="schedulers busy, % of slots", range=[-3, 103], dtick=25)
     border = {"type": "line", "line": {"dash": "dot", "color": GREY}, "layer": "below"}
     figure.add_shape(border, x0=NEAR, x1=NEAR, y0=-3, y1=103)
