@@ -93,6 +93,7 @@ class Exercise:
     properties: in the order in which they explain each other; the first that is broken is what a learner reads.
     drawn: of some cases, what their sizes are drawn from where values change, such as {"odd": {"S": range(2, 40)}}.
     prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
+    parameters: of Python, the arguments of the call that the function takes; by default, all.
     observe: of Python, see `kernels.grading.python.observers`. modules: what it imports, which a worker does once beforehand.
     seconds: the most that a call of CUDA C may take, or all calls of Python.
     at_once: it is checked as soon as its cell is run, as drills are, of which there are many.
@@ -106,6 +107,7 @@ class Exercise:
     properties: tuple[Property, ...]
     drawn: Mapping[str, Mapping[str, range]] = field(default_factory=dict)
     prelude: str = ""
+    parameters: tuple[str, ...] = ()
     observe: Callable[[Callable, Mapping[str, Any]], tuple[Any, dict]] | None = None
     modules: tuple[str, ...] = ()
     seconds: float = 10.0

@@ -16,6 +16,7 @@ from kernels.cuda.parameters import declared
 from kernels.cuda.source import kernels_in
 from kernels.grading.cuda.forbidden import violation
 from kernels.grading.exercise import Call, Exercise, Trial
+from kernels.grading.naming import as_asked
 from kernels.lens.cuda import instrumented
 
 _FAILURES = (CompileError, LaunchError, TypeError, ValueError, worker.WorkerError)
@@ -76,29 +77,11 @@ def _traced(exercise: Exercise, kernel: Kernel, trial: Trial, seed: int) -> Tria
 
 
 def _as_asked(found: lens.Trace, args: Sequence[str]) -> lens.Trace:
-    """A trace whose arrays are named as the exercise names its arguments, whatever the text calls the parameters.
-
-    Findings stay in the words of the text, whose lines they are read beside. What else the text calls like an argument, such
-    as shared memory, is then "your x".
-    """
+    """A trace whose arrays are named as the exercise names its arguments, by their places."""
     own = dict(enumerate(one.name if one else "" for one in declared(found.source, found.kernel)))
-    names = {name: f"your {name}" for name in args}
     # What the lens cannot name is "argument 0".
-    names |= {own.get(number) or f"argument {number}": name for number, name in enumerate(args)}
-
-    def asked(name: str) -> str:
-        return names.get(name, name)
-
-    accesses = [
-        replace(
-            one,
-            names=tuple(map(asked, one.names)),
-            samples=tuple(replace(request, array=asked(request.array)) for request in one.samples),
-        )
-        for one in found.accesses
-    ]
-    busiest = {asked(name): most for name, most in found.busiest.items()}
-    return replace(found, accesses=tuple(accesses), busiest=busiest)
+    names = {own.get(number) or f"argument {number}": name for number, name in enumerate(args)}
+    return as_asked(found, names, args)
 
 
 def _on_gpu(exercise: Exercise, kernel: Kernel, trial: Trial) -> Trial:

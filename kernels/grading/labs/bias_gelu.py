@@ -11,7 +11,7 @@ import torch
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
-from kernels.grading.python import triton_compile
+from kernels.grading.python import devices, triton_compile
 
 _OVERFLOWING = 30_000.0  # and more in bias, with the same sign in x, is beyond float16
 
@@ -56,7 +56,7 @@ _ONE_BLOCK = 65_536  # elements, and far more than a program has registers for
 
 def _shared(name: str, hint: str) -> Property:
     """No program does much more than others, and a large tensor is not one block."""
-    evenly = load_balance.balanced("x_ptr", name=name, least=4, hint=hint)
+    evenly = load_balance.balanced("x", name=name, least=4, hint=hint)
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in trials:
@@ -97,6 +97,7 @@ EXERCISES = (
                 }
             ),
             triton_compile.compiles(),
+            devices.together(),
             properties.inputs_unchanged(),
             launches.written(
                 "even",

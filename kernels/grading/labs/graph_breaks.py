@@ -11,7 +11,7 @@ from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 from kernels.grading.properties import known_mistakes
 from kernels.grading.properties.differences import described
-from kernels.grading.python import torch_compile
+from kernels.grading.python import devices, torch_compile
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
@@ -81,11 +81,13 @@ def _exercise(
         cases=cases,
         drawn=drawn,
         prelude="import torch",
+        parameters=tuple({"x": 0, **next(iter(cases.values()))}.keys() - {"M", "N"}),
         observe=partial(torch_compile.with_gradient, beyond=_SIZES | beyond),
         modules=torch_compile.MODULES,
         seconds=60,
         properties=(
             properties.finishes(),
+            devices.together(),
             right("y", name=y[0], hint=y[1]),
             *dx,
             right("dx", name="the gradient is right"),

@@ -13,7 +13,7 @@ import triton
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
-from kernels.grading.python import triton_compile
+from kernels.grading.python import devices, triton_compile
 
 Gradients = dict[str, torch.Tensor]
 
@@ -146,6 +146,7 @@ EXERCISES = (
             ),
             triton_compile.finishes(),
             triton_compile.compiles(),
+            devices.together(),
             properties.inputs_unchanged(),
             known_mistakes.right(
                 "dbias",
@@ -241,7 +242,7 @@ EXERCISES = (
                 name="the partial sums are float32 until they are added up",
                 hint="dweight_ptr and dbias_ptr are float32. The sum over programs is taken first, then .to(x.dtype).",
             ),
-            load_balance.balanced("x_ptr", name="the programs share the rows", least=8, hint=_ROWS),
+            load_balance.balanced("x", name="the programs share the rows", least=8, hint=_ROWS),
             scratch_memory.no_scratch_memory(
                 "even",
                 name="no copies of dy and x",

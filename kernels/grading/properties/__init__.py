@@ -110,6 +110,6 @@ def _changed(trial: Trial, name: str) -> str | None:
     changed = differing(trial.left[name], trial.call.args[name])
     if not changed.any():
         return None
-    lines = {one.line for one in trial.accesses if one.kind != "load" and {name, f"{name}_ptr"} & set(one.names)}
+    lines = {one.line for one in trial.accesses if one.kind != "load" and name in one.names}
     by = f"line {', '.join(map(str, sorted(lines)))} writes {name}, which should only be read: " if lines else ""
     return f"{by}{described(name, changed, 'is', 'are')} not what was given"

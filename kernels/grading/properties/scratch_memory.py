@@ -10,13 +10,12 @@ from kernels.grading.exercise import Property, Trial
 def no_scratch_memory(*cases: str, name: str, advice: str, most: Callable[[Trial], int] = lambda trial: 0) -> Property:
     """From global memory that is none of the call's arguments, kernels load at most most(trial) bytes.
 
-    cases: by default, all. advice: what to do in place of it, the end of the message. An argument `x` is known as `x`, or
-    in Triton as `x_ptr`.
+    cases: by default, all. advice: what to do in place of it, the end of the message.
     """
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if not cases or one.case in cases):
-            given = {name + end for name in trial.call.args for end in ("", "_ptr")}
+            given = {*trial.call.args, *trial.call.expected}
             loads = [one for one in trial.accesses if one.space == "global" and one.kind != "store"]
             back = [one for one in loads if not given.issuperset(one.names)]
             if (loaded := sum(one.bytes for one in back)) > most(trial):

@@ -4,7 +4,6 @@ operator whose earlier steps hold, so that a mistake is reported soon.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from kernels.grading.labs.registering import layouts
 from kernels.grading.labs.registering.calls import Called, Calls
 from kernels.grading.properties.differences import differing
 from kernels.grading.python import torch_compile
+from kernels.grading.python.places import line_of
 
 # What opcheck and Triton's interpreter import when they are first called, which takes longer than all the rest.
 _LATE = (
@@ -212,8 +212,7 @@ def _opcheck(
 
 def _described(error: BaseException) -> str:
     """The first line of what was raised, and the line of the submission that it came from."""
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if "/submission-" in one.filename]
     said = next(filter(None, str(error).splitlines()), type(error).__name__)
     if "_local_scalar_dense" in said or "data-dependent" in said:
         said = "it asks for a value, and tensors without memory have none"
-    return f"{said}\n    {frames[-1].lineno} | {frames[-1].line}" if frames else said
+    return f"{said}{line_of(error)}"
