@@ -92,6 +92,7 @@ class Exercise:
     cases: sizes by name, such as {"even": {"S": 64, "D": 32}, "ragged": {"S": 37, "D": 5}}.
     properties: in the order in which they explain each other; the first that is broken is what a learner reads.
     drawn: of some cases, what their sizes are drawn from where values change, such as {"odd": {"S": range(2, 40)}}.
+    unwatched: cases of CUDA C that run without the lens, because they are large, and once, at the values that stay.
     prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
     parameters: of Python, the arguments of the call that the function takes; by default, all.
     observe: of Python, see `kernels.grading.python.observers`. modules: what it imports, which a worker does once beforehand.
@@ -106,6 +107,7 @@ class Exercise:
     cases: Mapping[str, Mapping[str, Any]]
     properties: tuple[Property, ...]
     drawn: Mapping[str, Mapping[str, range]] = field(default_factory=dict)
+    unwatched: tuple[str, ...] = ()
     prelude: str = ""
     parameters: tuple[str, ...] = ()
     observe: Callable[[Callable, Mapping[str, Any]], tuple[Any, dict]] | None = None

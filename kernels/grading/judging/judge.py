@@ -85,6 +85,8 @@ def _calls(exercise: Exercise, seed: int) -> list[Trial]:
     """A trial for each case, not run yet."""
     calls = []
     for number, (name, sizes) in enumerate(exercise.cases.items()):
+        if seed != _SHOWN and name in exercise.unwatched:
+            continue
         random = torch.Generator().manual_seed(seed + number)
         if seed != _SHOWN:
             sizes = {**sizes, **{of: _one_of(drawn, random) for of, drawn in exercise.drawn.get(name, {}).items()}}

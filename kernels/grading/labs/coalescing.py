@@ -37,6 +37,9 @@ EXERCISES = (
             "wide": {"B": 1, "S": 16, "H": 3, "D": 131},
             # D is even and 4 divides H × D, but not D.
             "pairs": {"B": 2, "S": 3, "H": 2, "D": 6},
+            # In float32, 1 / 41 times 41 is less than 1, and so it is with 47 and with 107.
+            "inexact": {"B": 2, "S": 41, "H": 2, "D": 47},
+            "not exact either": {"B": 1, "S": 2, "H": 41, "D": 107},
         },
         drawn={
             "even": {"B": range(1, 4), "S": range(40, 97, 8), "H": range(2, 9), "D": range(8, 65, 8)},
@@ -67,6 +70,8 @@ EXERCISES = (
                 "one",
                 "wide",
                 "pairs",
+                "inexact",
+                "not exact either",
                 name="also for sizes that are not powers of two",
                 exact=True,
                 hint="Each size belongs to one index: s counts up to S, h up to H.",

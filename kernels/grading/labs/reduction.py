@@ -24,7 +24,9 @@ def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call
     if kind == "infinite":  # −∞ throughout; but in the last row, ∞ after the largest finite number
         x[:-1] = -torch.inf
         x[-1, N // 3], x[-1, N // 2] = torch.finfo(x.dtype).max, torch.inf
-    if kind == "late":
+    if kind == "far":
+        x = torch.zeros(M, N)
+    if kind in ("late", "far"):
         x[:, -1] = 5 + x.max(1).values
     if kind == "ties":
         # In every other row there are three of the largest, and the first of them is not in the first warp.
@@ -59,6 +61,7 @@ EXERCISES = (
             "infinite": {"M": 2, "N": 300, "kind": "infinite"},
             "ties": {"M": 4, "N": 1000, "kind": "ties"},
             "zeros": {"M": 2, "N": 300, "kind": "zeros"},
+            "far": {"M": 1, "N": (1 << 24) + 2, "kind": "far"},  # no float has the last place
         },
         drawn={
             "even": {"M": range(8, 25), "N": range(1280, 3073, 256)},
@@ -101,9 +104,10 @@ EXERCISES = (
             ),
             properties.right(
                 "huge",
+                "far",
                 name="also for a very long row",
                 exact=True,
-                hint="An index may be any int. Follow it through all three steps: does it keep its 32 bits?",
+                hint="An index may be any int. Follow it through all three steps: does it keep its 32 bits? A float has 24.",
             ),
             properties.right(
                 "negative",
@@ -160,6 +164,7 @@ EXERCISES = (
                 advice="pairs go from lane to lane by shuffles, and from warp to warp through shared memory",
             ),
         ),
+        unwatched=("far",),
         bench={"M": 4096, "N": 4096},
         peer=lambda x, **_: [one.to(kind) for one, kind in zip(x.max(1), (torch.float32, torch.int32), strict=True)],
     ),

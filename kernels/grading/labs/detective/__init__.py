@@ -62,12 +62,16 @@ def _exercise(
     cases: dict[str, dict],
     drawn: dict[str, dict[str, range]],
     *of_its_own: Property,
+    unwatched: tuple[str, ...] = (),
 ) -> Exercise:
     come = (
         "All threads of the block must reach a barrier, and all lanes that a shuffle's mask names must take part in it."
     )
     every = properties.stays_inside(), termination.reaches_barriers(hint=come), termination.finishes()
-    return Exercise(name=name, language="cuda", call=call, cases=cases, drawn=drawn, properties=(*every, *of_its_own))
+    judged = (*every, *of_its_own)
+    return Exercise(
+        name=name, language="cuda", call=call, cases=cases, drawn=drawn, unwatched=unwatched, properties=judged
+    )
 
 
 def _ordered(hint: str) -> Property:
@@ -104,11 +108,14 @@ EXERCISES = (
             "prime": {"M": 3, "T": 97},
             "one": {"M": 2, "T": 1},
             "ten warps": {"M": 2, "T": 300},
+            "nearly all": {"M": 1, "T": 1023},
+            "all": {"M": 2, "T": 1024},
         },
         {
             "three warps": {"M": range(3, 9), "T": range(96, 513, 32)},
             "prime": {"M": range(1, 5), "T": range(33, 300)},
             "ten warps": {"T": range(289, 1000)},
+            "nearly all": {"T": range(513, 1024)},
         },
         _ordered(hint="Within a step, no thread may read what another writes."),
         properties.right("power of two", name="y[m] is the sum of row m"),
@@ -117,6 +124,8 @@ EXERCISES = (
             "prime",
             "one",
             "ten warps",
+            "nearly all",
+            "all",
             name="for a block of any size",
             hint="Follow a block of 6 with pencil and paper: which thread adds which element, at half = 3, and then?",
         ),
@@ -227,6 +236,7 @@ EXERCISES = (
             "all alike": {"M": 2, "N": 128, "values": 1},
             "one": {"M": 2, "N": 1, "values": 10},
             "long": {"M": 1, "N": 70_000, "values": 1 << 24},
+            "far": {"M": 1, "N": (1 << 24) + 2, "values": 0},  # no float has the last place
         },
         {"all different": {"N": range(4000, 8000)}, "ties": {"M": range(1, 6), "N": range(129, 600)}},
         _ordered(
@@ -235,7 +245,10 @@ EXERCISES = (
         properties.right("all different", name="where[m] is the position of the largest value of row m"),
         properties.right("ties", "all alike", "one", name="of equal values, the first"),
         properties.right(
-            "long", name="also in a row of many thousand elements", hint="How large is the largest position?"
+            "long",
+            "far",
+            name="also in a row of many thousand elements",
+            hint="How large is the largest position?",
         ),
         counters.at_most(
             "global_load_requests",
@@ -249,5 +262,6 @@ EXERCISES = (
             name="at most three barriers a row",
             advice="a barrier does not decide between threads that have no order",
         ),
+        unwatched=("far",),
     ),
 )

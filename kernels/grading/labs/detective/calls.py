@@ -53,8 +53,12 @@ def running_sum(random: torch.Generator, n: int) -> Call:
 
 
 def first_largest(random: torch.Generator, M: int, N: int, values: int) -> Call:
-    x = torch.randint(0, values, (M, N), generator=random) / 8  # not whole, and as exact
-    x[:, 1 << 16 :] += values  # so that no place is known by 16 bits
+    if values:
+        x = torch.randint(0, values, (M, N), generator=random) / 8  # not whole, and as exact
+        x[:, 1 << 16 :] += values  # so that no place is known by 16 bits
+    else:
+        x = torch.zeros(M, N)
+        x[:, -1] = 1
     first = (x == x.amax(1, keepdim=True)).int().argmax(1).int()
     args = {"where": torch.empty(M, dtype=torch.int32), "x": x, "N": N}
     return Call(args, {"where": first}, grid=(M,), block=(128,))
