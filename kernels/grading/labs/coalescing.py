@@ -6,7 +6,7 @@ import torch
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
-from kernels.grading.properties import counters, load_balance
+from kernels.grading.properties import counters, load_balance, scratch_memory
 
 _THREADS = 256
 
@@ -97,6 +97,9 @@ EXERCISES = (
             ),
             load_balance.balanced(
                 "y", hint="The launch has a thread for every element. Which elements does the last block take?"
+            ),
+            scratch_memory.no_scratch_memory(
+                name="nothing passes through memory of its own", advice="read each element of x where its thread stores it to y"
             ),
         ),
         bench={"B": 4, "S": 2048, "H": 32, "D": 64},

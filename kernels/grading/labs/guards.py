@@ -12,6 +12,7 @@ from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 from kernels.grading.properties import counters, known_mistakes, load_balance
 from kernels.grading.properties.differences import described, differing
+from kernels.hardware import WARP
 
 
 def _call(
@@ -120,6 +121,17 @@ _MISTAKES = {
 _LARGE = {"H": range(64, 257, 16), "W": range(64, 961, 64), "x_stride": range(960, 1000), "y_stride": range(960, 1000)}
 
 
+def _lanes_at_work() -> Property:
+    """In the case whose rows are whole warps, two thirds of the lanes at least store at once."""
+    return counters.at_most(
+        "global_store_requests",
+        lambda H, W, **_: 3 * H * W // (2 * WARP),
+        "even",
+        name="the lanes of a warp share the work",
+        advice="let every thread of a warp have pixels of its own",
+    )
+
+
 def _exercise(
     name: str, cases: dict, drawn: dict[str, dict[str, range]], others: str, missed: str, *more: Property
 ) -> Exercise:
@@ -172,6 +184,7 @@ EXERCISES = (
         {"even": _LARGE},
         "also for an image that the blocks do not divide",
         "Columns are counted by x, rows by y. What is the column of a thread in block blockIdx.x?",
+        _lanes_at_work(),
         load_balance.balanced("y", hint="One thread a pixel: which pixel has a thread of the last block?"),
     ),
     _exercise(
@@ -187,13 +200,7 @@ EXERCISES = (
         {"even": _LARGE, "blocks": _LARGE | {"W": range(65, 960, 64)}},
         "also for other images and grids",
         "A thread's next pixel lies a whole grid further: how many threads does the grid have in x? And in y?",
-        counters.at_most(
-            "global_store_requests",
-            lambda H, W, **_: 4 * H * W // 32,
-            "even",
-            name="the lanes of a warp share the work",
-            advice="let every thread of a warp have pixels of its own",
-        ),
+        _lanes_at_work(),
         load_balance.balanced("y", hint="A thread's first pixel depends on blockIdx, in x and in y."),
     ),
 )

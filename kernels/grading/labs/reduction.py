@@ -146,6 +146,18 @@ EXERCISES = (
                 advice="within a warp, pass values and indices by shuffles",
             ),
             counters.at_most(
+                "shuffles",
+                lambda M, **_: 2 * M * 2 * 5 * _WARPS,  # of value and index, twice five steps, in all warps
+                name="five steps within a warp",
+                advice="in each step a lane takes over what half of those that are left have: 16, 8, 4, 2 and 1 lanes apart",
+            ),
+            counters.at_most(
+                "atomics",
+                lambda M, **_: 2 * M * _WARPS,
+                name="lanes do not meet by atomics",
+                advice="lanes that update one word take turns; within a warp, pass values and indices by shuffles",
+            ),
+            counters.at_most(
                 "barriers",
                 lambda M, **_: 2 * M,
                 name="at most two barriers a row",
@@ -157,6 +169,7 @@ EXERCISES = (
                 "odd",
                 "long",
                 name="all warps of all blocks share the rows",
+                slack=1.5,
                 hint="A block handles a row, and each of its threads some of the elements.",
             ),
             scratch_memory.no_scratch_memory(

@@ -16,22 +16,24 @@ def _blocks(n: int) -> int:
     return -(-n // 64)
 
 
-def _shared_passes(most: Callable[..., int], case: str, name: str, advice: str) -> Property:
-    """Shared memory is passed over at most most(**sizes) times; an atomic counts once a lane, since lanes take turns."""
+def _turns(most: Callable[..., int], case: str, name: str, advice: str) -> Property:
+    """Wavefronts of shared memory and atomics, one a lane, are at most most(**sizes) together."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         trial = next(one for one in trials if one.case == case)
-        passes = {
+        turns = {
             one: one.lanes if one.kind == "atomic" else one.wavefronts
             for one in trial.traces[0].accesses
-            if one.space == "shared"
+            if one.space == "shared" or one.kind == "atomic"
         }
-        if sum(passes.values()) <= most(**trial.sizes):
+        if sum(turns.values()) <= most(**trial.sizes):
             return None
-        worst = max(passes, key=passes.__getitem__)
+        worst = max(turns, key=turns.__getitem__)
+        what = "atomics, one lane after another" if worst.kind == "atomic" else "wavefronts of shared memory"
         return (
-            f"{sum(passes.values()):,} passes over shared memory, where {most(**trial.sizes):,} would do; {passes[worst]:,} "
-            f"of them in line {worst.line}, with {worst.lanes_per_request:.3g} lanes of a warp at a time; {advice}"
+            f"{sum(turns.values()):,} wavefronts of shared memory and atomics, where {most(**trial.sizes):,} would do; "
+            f"line {worst.line} makes {turns[worst]:,} {what}, with {worst.lanes_per_request:.3g} lanes of a warp at a time; "
+            f"{advice}"
         )
 
     return Property(name, broken, "costs")
@@ -129,7 +131,7 @@ EXERCISES = (
             name="for a block of any size",
             hint="Follow a block of 6 with pencil and paper: which thread adds which element, at half = 3, and then?",
         ),
-        _shared_passes(
+        _turns(
             lambda M, T: M * T // 2,
             "three warps",
             name="the threads share the additions",
@@ -175,6 +177,15 @@ EXERCISES = (
             advice="a warp writes 32 neighbouring bins at once",
         ),
         counters.at_most(
+            ("atomics", "global_atomic_requests"),
+            lambda n, values: n,
+            "many",
+            "odd",
+            "few",
+            name="an atomic in shared memory for each number, and no other",
+            advice="nothing else is updated by several threads at once",
+        ),
+        counters.at_most(
             "barriers", lambda n, values: 3 * 2, name="two barriers a block", advice="three phases have two boundaries"
         ),
     ),
@@ -193,7 +204,7 @@ EXERCISES = (
         ),
         properties.right("odd", "few", name="also where the last tile is not full"),
         counters.at_most(
-            "global_load_requests",
+            ("global_load_requests", "global_atomic_requests"),
             lambda n: 4 * _blocks(n) * (_blocks(n) + 1),
             name="x still goes through the tile",
             advice="64 threads need each element: one of them reads it for all",
@@ -215,10 +226,16 @@ EXERCISES = (
         properties.right("even", name="y[i] is the sum of its stretch, from the first element to i"),
         properties.right("odd", "few", name="also where a stretch is not full"),
         counters.at_most(
-            "shared_store_wavefronts",
+            ("shared_store_wavefronts", "atomics"),
             lambda n: 0,
             name="the sums are still passed by shuffles",
             advice="within a warp, registers can be passed directly",
+        ),
+        counters.at_most(
+            "shuffles",
+            lambda n: 10 * 4 * -(-n // 128),  # of four warps a block
+            name="as many shuffles as it takes steps",
+            advice="a sum of 2, 4, 8, 16 and 32 elements: five steps, each with one shuffle",
         ),
         counters.at_most(
             "global_load_requests",
