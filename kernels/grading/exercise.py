@@ -74,13 +74,18 @@ class Property:
     broken: given all trials, the message that names the cause, or None where the property holds.
     stage: of STAGES. A property is judged when those of all earlier stages hold: what a kernel costs says nothing while
         its values are wrong, and wrong values say little while it leaves its arrays.
-    hint: shown with the message, folded.
+    hint: shown with the message, folded. Or several, each by something that the message then has in it: the first that fits.
     """
 
     name: str
     broken: Callable[[Sequence[Trial]], str | None]
     stage: str
-    hint: str = ""
+    hint: str | Mapping[str, str] = ""
+
+    def hint_for(self, message: str) -> str:
+        if isinstance(self.hint, str):
+            return self.hint
+        return next((hint for sign, hint in self.hint.items() if sign in message), "")
 
 
 @dataclass(frozen=True)

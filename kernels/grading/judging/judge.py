@@ -120,7 +120,7 @@ def _verdicts(properties: Sequence[Property], trials: Sequence[Trial]) -> tuple[
             found.append(Verdict(one.name, "waits", said))
         elif message := one.broken(trials):
             # One hint at a time, and none where the message names the mistake.
-            hint = "" if one.stage in failed or known_mistakes.LIKE in message else one.hint
+            hint = "" if one.stage in failed or known_mistakes.LIKE in message else one.hint_for(message)
             found.append(Verdict(one.name, "broken", message, hint))
             failed.add(one.stage)
         else:

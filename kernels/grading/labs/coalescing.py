@@ -99,7 +99,8 @@ EXERCISES = (
                 "y", hint="The launch has a thread for every element. Which elements does the last block take?"
             ),
             scratch_memory.no_scratch_memory(
-                name="nothing passes through memory of its own", advice="read each element of x where its thread stores it to y"
+                name="nothing passes through memory of its own",
+                advice="read each element of x where its thread stores it to y",
             ),
         ),
         bench={"B": 4, "S": 2048, "H": 32, "D": 64},

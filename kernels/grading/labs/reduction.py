@@ -81,12 +81,7 @@ EXERCISES = (
                 "block has to reach the barrier."
             ),
             termination.finishes(),
-            properties.without(
-                "race",
-                "uninitialised read",
-                name="no race, and no uninitialised read",
-                hint="One warp reads what the others wrote. What has to come between?",
-            ),
+            properties.ordered(hint="One warp reads what the others wrote. What has to come between?"),
             properties.written("every row has its result", hint="One thread of each block writes value and index."),
             properties.right(
                 "even",

@@ -23,7 +23,10 @@ def in_pairs(self: interpreter.ReduceOps, given: tuple[Any, ...]) -> list[Any]:
     parts = [np.moveaxis(one.handle.data, axis, 0) for one in tensors]
     while len(parts[0]) > 1:
         left, right = (
-            [self.to_tensor(np.ascontiguousarray(part[begin::2]), kind) for part, kind in zip(parts, kinds, strict=True)]
+            [
+                self.to_tensor(np.ascontiguousarray(part[begin::2]), kind)
+                for part, kind in zip(parts, kinds, strict=True)
+            ]
             for begin in (0, 1)
         )
         try:

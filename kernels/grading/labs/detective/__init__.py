@@ -76,17 +76,15 @@ def _exercise(
     )
 
 
-def _ordered(hint: str) -> Property:
-    return properties.without("race", "uninitialised read", name="no race, and no uninitialised read", hint=hint)
-
-
 EXERCISES = (
     _exercise(
         "smooth",
         calls.smooth,
         {"even": {"n": 256}, "odd": {"n": 1000}, "one": {"n": 1}},
         {"even": {"n": range(256, 4097, 128)}, "odd": {"n": range(129, 1000)}},
-        _ordered(hint="Which 130 elements does the last line read, and which are written? Count both for thread 127."),
+        properties.ordered(
+            hint="Which 130 elements does the last line read, and which are written? Count both for thread 127."
+        ),
         properties.right("even", name="y[i] is the mean of three"),
         properties.right("odd", "one", name="also where a block extends past the end"),
         counters.fewest_sectors(
@@ -119,7 +117,7 @@ EXERCISES = (
             "ten warps": {"T": range(289, 1000)},
             "nearly all": {"T": range(513, 1024)},
         },
-        _ordered(hint="Within a step, no thread may read what another writes."),
+        properties.ordered(hint="Within a step, no thread may read what another writes."),
         properties.right("power of two", name="y[m] is the sum of row m"),
         properties.right(
             "three warps",
@@ -194,7 +192,9 @@ EXERCISES = (
         calls.distances,
         {"one tile": {"n": 64}, "tiles": {"n": 256}, "odd": {"n": 200}, "few": {"n": 7}},
         {"tiles": {"n": range(320, 641, 64)}, "odd": {"n": range(65, 300)}},
-        _ordered(hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"),
+        properties.ordered(
+            hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"
+        ),
         properties.right(
             "one tile",
             "tiles",
@@ -221,7 +221,7 @@ EXERCISES = (
         calls.running_sum,
         {"even": {"n": 256}, "odd": {"n": 200}, "few": {"n": 5}},
         {"even": {"n": range(4096, 8193, 128)}, "odd": {"n": range(129, 600)}},
-        _ordered(hint="Each block has its own stretches of y."),
+        properties.ordered(hint="Each block has its own stretches of y."),
         _GIVEN,
         properties.right("even", name="y[i] is the sum of its stretch, from the first element to i"),
         properties.right("odd", "few", name="also where a stretch is not full"),
@@ -256,7 +256,7 @@ EXERCISES = (
             "far": {"M": 1, "N": (1 << 24) + 2, "values": 0},  # no float has the last place
         },
         {"all different": {"N": range(4000, 8000)}, "ties": {"M": range(1, 6), "N": range(129, 600)}},
-        _ordered(
+        properties.ordered(
             hint="Two threads find the same largest value at different positions. What does each do with `first`?"
         ),
         properties.right("all different", name="where[m] is the position of the largest value of row m"),

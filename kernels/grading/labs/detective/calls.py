@@ -22,7 +22,9 @@ def smooth(random: torch.Generator, n: int) -> Call:
 def row_total(random: torch.Generator, M: int, T: int) -> Call:
     x = torch.randn(M, T, generator=random) + 0.5
     args = {"y": torch.empty(M), "x": x}
-    baseline = torch.from_numpy(np.add.accumulate(x.numpy(), axis=1)[:, -1])  # of all orders, the one with the most rounding
+    baseline = torch.from_numpy(
+        np.add.accumulate(x.numpy(), axis=1)[:, -1]
+    )  # of all orders, the one with the most rounding
     return Call(args, {"y": x.double().sum(1)}, {"y": baseline}, grid=(M,), block=(T,), shared_mem=4 * T)
 
 
