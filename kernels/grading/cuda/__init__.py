@@ -42,7 +42,9 @@ def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
 def run(
     exercise: Exercise, text: str, trials: Sequence[Trial], seed: int, say: Callable[[str], object] = lambda doing: None
 ) -> list[Trial]:
-    """Every call traced, but for those that are too large for it, up to the first that fails; with a GPU, also run there. A `seed` of 0: threads run by number.
+    """Every call traced, but for those that are too large for it, up to the first that fails; with a GPU, also run there.
+
+    A `seed` of 0: threads run by number.
 
     say: is called with the number of each case.
     """

@@ -16,10 +16,10 @@ _BLOCKS = "the blocks share the work"
 
 _GUARD = "if (i < H && j < W)"
 _PLACE = """int j = blockIdx.x * blockDim.x + threadIdx.x;
-    int i = blockIdx.y * blockDim.y + threadIdx.y;"""
+    long long i = blockIdx.y * blockDim.y + threadIdx.y;"""
 _PIXEL = """float value = x[i * x_stride + j] / 255.0f;
         y[i * y_stride + j] = (value - mean) / std;"""
-_ROWS = "for (int i = first_i; i < H; i += rows)"
+_ROWS = "for (long long i = first_i; i < H; i += rows)"
 _COLUMNS = "for (int j = first_j; j < W; j += columns)"
 
 MUTANTS = [
@@ -59,6 +59,15 @@ MUTANTS = [
     return;
     int j = blockIdx.x""",
             _BLOCKS,
+        ),
+        (
+            "one lane of a warp does all of its pixels",
+            "if (i < H && j < W) {",
+            """if (j % 32 == 0 && blockDim.x == 32)
+        for (int k = 0; k < 32; ++k)
+            if (i < H && j + k < W) y[i * y_stride + j + k] = (x[i * x_stride + j + k] / 255.0f - mean) / std;
+    if (i < H && j < W && blockDim.x != 32) {""",
+            _LANES,
         ),
         (
             "a block that is written down",

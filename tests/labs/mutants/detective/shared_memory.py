@@ -75,6 +75,19 @@ _ROW_TOTAL = (
         "if (t > 0) atomicAdd(&s[0], s[t]);\n    __syncthreads();",
         "the threads share the additions",
     ),
+    (
+        "all add to y",
+        _TREE,
+        "if (t == 0) y[blockIdx.x] = 0;\n    __syncthreads();\n    atomicAdd(&y[blockIdx.x], s[t]);\n    return;",
+        "the threads share the additions",
+    ),
+    (
+        "a tree for 512 threads",
+        _TREE,
+        "for (int half = 256; half > 0; half /= 2) {\n"
+        "        if (t < half && t + half < blockDim.x) s[t] += s[t + half];\n        __syncthreads();\n    }",
+        _ANY_BLOCK,
+    ),
     ("two barriers a step", _STEP, f"{_STEP} __syncthreads();", "one barrier a step"),
 )
 
@@ -108,6 +121,12 @@ _HISTOGRAM = (
         _CLEAR,
         "if (t == 0) for (int b = 0; b < 256; ++b) bins[b] = 0;",
         "the threads share the clearing",
+    ),
+    (
+        "one thread clears all by atomics",
+        _CLEAR,
+        "if (t == 0) for (int b = 0; b < 256; ++b) atomicExch(&bins[b], 0);",
+        "an atomic in shared memory for each number, and no other",
     ),
     (
         "a barrier at every clearing",
