@@ -84,7 +84,7 @@ def _spread(trace: Trace, elements: int) -> str | None:
     block = sum(one.lanes + (one.masked or 0) for one in loads) // sum(one.requests for one in loads)
     if block < threads // 2:
         return (
-            f"a tl.load of x takes {block} elements, and a program has {threads} threads, of which {threads - block} have none: "
+            f"a tl.load of x takes {block} elements, and a program has {threads} threads, {threads - block} too many: "
             "make the block larger, or num_warps smaller"
         )
     return None
