@@ -29,18 +29,20 @@ def fewest_sectors(
 
     kind: "load" or "store". array: a parameter, whose tensor begins at a sector and is a multiple of 32 bytes in the cases.
     ragged: further cases, whose rows begin anywhere, so that some more are granted.
-    advice: what to change, the end of the message. Atomic operations load and store.
+    advice: what to change, the end of the message. Atomic operations load and store, each lane by itself.
     """
 
     def broken(trial: Trial) -> str | None:
         accesses = [one for one in trial.accesses if one.kind in (kind, "atomic") and array in one.names]
         if not accesses:
             return f"no line {VERBS[kind]} an array {array}"
-        sectors = sum(one.sectors for one in accesses)
+        sectors = sum(one.lanes if one.kind == "atomic" else one.sectors for one in accesses)
         fewest = -(-trial.call.args[array].nbytes // SECTOR_BYTES)
         if sectors <= fewest * (_RAGGED if trial.case in ragged else times):
             return None
-        worst = max(accesses, key=lambda one: one.sectors - one.fewest_sectors)
+        worst = max(accesses, key=lambda one: (one.kind == "atomic", one.sectors - one.fewest_sectors))
+        if worst.kind == "atomic":
+            return f"line {worst.line} updates {array} by atomics, one lane after another: store to it instead"
         total = f"{_times(sectors / fewest)}× the sectors that hold {array}: {sectors:,} for {fewest:,}"
         return f"{in_words(worst, array)}\n{total}; {advice}"
 

@@ -168,6 +168,15 @@ MUTANTS = [
     int i = blockIdx.x * blockDim.x + threadIdx.x;""",
             _SHARED,
         ),
+        ("four batches at most", "y[i] =", "if (b < 4) y[i] =", _WRITTEN),
+        ("256 positions at most", "y[i] =", "if (s < 256) y[i] =", _WRITTEN),
+        ("a place of 16 bits", "y[i] = x[", "y[i] = x[(unsigned short)", _RIGHT),
+        (
+            "each element by an exchange",
+            "y[i] = x[((b * S + s) * H + h) * D + d];",
+            "atomicExch(&y[i], x[((b * S + s) * H + h) * D + d]);",
+            _WRITES,
+        ),
         (
             "a multiplication by the reciprocal of D",
             _INDICES,

@@ -60,6 +60,8 @@ MUTANTS = [
     int j = blockIdx.x""",
             _BLOCKS,
         ),
+        ("a row's number of eight bits", "y[i * y_stride + j] =", "y[(unsigned char)i * y_stride + j] =", _RACE),
+        ("255 rows at most", "i < H &&", "i < min(H, 255) &&", _WRITTEN),
         (
             "one lane of a warp does all of its pixels",
             "if (i < H && j < W) {",
