@@ -38,6 +38,11 @@ class _OneDevice(TorchDispatchMode):
             strangers = [one for one in tensors if not one.is_meta and one.dim()]
             if strangers:
                 raise _OnTheCpu(f"{name} is given {_described(strangers[0])} beside one on the GPU")
+        # From a GPU to the CPU: there is nothing to copy, and what matters is where it lies.
+        if name == "copy_" and args[1].is_meta and not args[0].is_meta:
+            return args[0]
+        if name == "_to_copy" and args[0].is_meta and (kwargs or {}).get("device", args[0].device).type == "cpu":
+            return torch.empty(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype)
         return func(*args, **(kwargs or {}))
 
 
@@ -45,8 +50,10 @@ def elsewhere(function: Callable, args: Mapping[str, Any]) -> tuple[tuple, dict]
     """Observes a call on tensors without elements: no results, and "elsewhere", what would be on the CPU if the arguments
     were on a GPU, and in which line, or None.
 
-    An error of any other kind is none: what depends on values cannot be called without them.
+    Of an operator of torch.library, that is what the function does that it was made of. An error of any other kind is none:
+    what depends on values cannot be called without them.
     """
+    function = getattr(function, "_init_fn", function)
     given = {name: arg.detach().to("meta") if isinstance(arg, torch.Tensor) else arg for name, arg in args.items()}
 
     def launched(kernel: Any, grid: Any, values: Sequence[Any], options: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Mistakes in a permuted copy, and other ways to write it."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
@@ -18,13 +18,14 @@ _INDICES = """int d = i % D;
     int h = i / D / S % H;
     int b = i / D / S / H;
     y[i] ="""
+_X = "x[((b * S + s) * H + h) * D + d]"
 _WHOLE = f"""__global__ void permuted_copy(float* y, const float* x,
                               int B, int S, int H, int D)
 {{
     // BEGIN SOLUTION
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     {_GUARD}
-    {_INDICES} x[((b * S + s) * H + h) * D + d];"""
+    {_INDICES} {_X};"""
 _PLACE = "y[((b * H + h) * S + s) * D + d] ="
 
 
@@ -205,7 +206,7 @@ MUTANTS = [
             _OWN,
         ),
         ("an int in place of a float", "y[i] =", "y[i] = (int)", _RIGHT),
-        ("a half in place of a float", "y[i] =", "y[i] = (float)(_Float16)", _RIGHT),
+        ("the bits of a half", f"{_X};", with_bits_of_a_half(_X) + ";", _RIGHT),
     )
 ]
 

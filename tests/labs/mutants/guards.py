@@ -1,6 +1,6 @@
 """Mistakes in which thread takes which pixel, and other ways to write it."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
@@ -48,7 +48,7 @@ MUTANTS = [
         ("the mean forgotten", "(value - mean) / std", "value / std", _RIGHT),
         ("the mean divided by nothing", "(value - mean) / std", "value - mean / std", _RIGHT),
         ("every row twice", "if (i", "for (int twice = 0; twice < 2; ++twice) if (i", _ONCE),
-        ("a half in place of a float", "(value - mean) / std;", "(float)(_Float16)((value - mean) / std);", _RIGHT),
+        ("the bits of a half", "(value - mean) / std;", with_bits_of_a_half("(value - mean) / std") + ";", _RIGHT),
         (
             "the first block does it all",
             "int j = blockIdx.x",

@@ -6,7 +6,7 @@ import torch
 
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.labs.registering import layouts, observers, properties
-from kernels.grading.python import triton_compile
+from kernels.grading.python import devices, triton_compile
 
 _IMPORTS = "import torch; from kernels.grading.labs.registering.starter import "
 
@@ -91,12 +91,14 @@ EXERCISES = (
             "part": {"M": range(2, 5), "N": range(9, 40)},
         },
         prelude=_IMPORTS + "launch_backward, launch_forward",
+        parameters=("x", "eps"),
         observe=observers.differentiable,
         modules=observers.MODULES,
         seconds=60,
         properties=(
             triton_compile.finishes(properties.ADVICE),
             properties.an_operator("rms_norm"),
+            devices.together(),
             properties.right(
                 "y",
                 *_CONTIGUOUS,
@@ -213,12 +215,14 @@ EXERCISES = (
             "part": {"M": range(2, 9), "N": range(9, 40)},
         },
         prelude=_IMPORTS + "launch_ema",
+        parameters=("average", "value", "decay"),
         observe=observers.in_place,
         modules=observers.MODULES,
         seconds=60,
         properties=(
             triton_compile.finishes(properties.ADVICE),
             properties.an_operator("ema_"),
+            devices.together(),
             properties.right(
                 "average",
                 "first",

@@ -1,6 +1,6 @@
 """Wrong ways to fix the detective's kernels that pass values on in shared memory, among them what people try first."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _COME = "all threads reach each barrier and shuffle"
@@ -181,7 +181,7 @@ _DISTANCES = (
     (
         "a tile of 16 bits",
         "tile[t] = x[first + t];",
-        "tile[t] = __int_as_float(__float_as_int(x[first + t]) & 0xffffe000);",  # as many as a __half keeps
+        f"tile[t] = {with_bits_of_a_half('x[first + t]')};",
         "y[i] is the sum of the distances to all points",
     ),
     ("whole tiles only", "first < n;", "first + 63 < n;", "also where the last tile is not full"),

@@ -1,6 +1,6 @@
 """Mistakes in a reduction of a block."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
@@ -204,7 +204,12 @@ MUTANTS = [
             + _LEAVE,
             _LANES,
         ),
-        ("half precision", "take_better(v, i, x[n], n)", "take_better(v, i, (float)(_Float16)x[n], n)", _RIGHT),
+        (
+            "the bits of a half",
+            "take_better(v, i, x[n], n)",
+            f"take_better(v, i, {with_bits_of_a_half('x[n]')}, n)",
+            _RIGHT,
+        ),
         (
             "a stretch for each thread",
             _LOOP,
