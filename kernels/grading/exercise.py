@@ -74,13 +74,18 @@ class Property:
     broken: given all trials, the message that names the cause, or None where the property holds.
     stage: of STAGES. A property is judged when those of all earlier stages hold: what a kernel costs says nothing while
         its values are wrong, and wrong values say little while it leaves its arrays.
-    hint: shown with the message, folded.
+    hint: shown with the message, folded. Or several, each by something that the message then has in it: the first that fits.
     """
 
     name: str
     broken: Callable[[Sequence[Trial]], str | None]
     stage: str
-    hint: str = ""
+    hint: str | Mapping[str, str] = ""
+
+    def hint_for(self, message: str) -> str:
+        if isinstance(self.hint, str):
+            return self.hint
+        return next((hint for sign, hint in self.hint.items() if sign in message), "")
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,9 @@ class Exercise:
     cases: sizes by name, such as {"even": {"S": 64, "D": 32}, "ragged": {"S": 37, "D": 5}}.
     properties: in the order in which they explain each other; the first that is broken is what a learner reads.
     drawn: of some cases, what their sizes are drawn from where values change, such as {"odd": {"S": range(2, 40)}}.
+    unwatched: cases of CUDA C that run without the lens, because they are large, and once, at the values that stay.
     prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
+    parameters: of Python, the arguments of the call that the function takes; by default, all.
     observe: of Python, see `kernels.grading.python.observers`. modules: what it imports, which a worker does once beforehand.
     seconds: the most that a call of CUDA C may take, or all calls of Python.
     at_once: it is checked as soon as its cell is run, as drills are, of which there are many.
@@ -105,7 +112,9 @@ class Exercise:
     cases: Mapping[str, Mapping[str, Any]]
     properties: tuple[Property, ...]
     drawn: Mapping[str, Mapping[str, range]] = field(default_factory=dict)
+    unwatched: tuple[str, ...] = ()
     prelude: str = ""
+    parameters: tuple[str, ...] = ()
     observe: Callable[[Callable, Mapping[str, Any]], tuple[Any, dict]] | None = None
     modules: tuple[str, ...] = ()
     seconds: float = 10.0

@@ -119,6 +119,7 @@ class Trace:
     constants: of a Triton launch, its constexprs and compiler's options by name; None in CUDA C. What Triton's compiler
         decides is not known: shared_mem, barriers and simt_efficiency are then None. block: num_warps of 32 threads.
     busiest: of each array, the requests of the warp, or Triton program, that made the most.
+    shuffles: of CUDA C; each counted once a warp.
     """
 
     kernel: str
@@ -137,6 +138,7 @@ class Trace:
     constants: dict[str, Any] | None = None
     busiest: dict[str, int] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
+    shuffles: int | None = None
 
     @property
     def scaled(self) -> bool:

@@ -221,6 +221,26 @@ def test_what_gpus_compiler_refuses_is_refused_without_one():
     assert "    4 |     __shared__ int bins[256] = {0};" in report.refused
 
 
+ON_A_CPU_ALONE = {
+    "an array whose size is not known": (
+        "int d = i % D;",
+        "float a[D > 0 ? 2 : 1]; a[0] = 0; int d = i % D;",
+        "constant value",
+    ),
+    "a function of the C++ library": ("int d = i % D;", "int d = std::fmod(i, D);", 'has no member "fmod"'),
+    "a host's function": ("int d = i % D;", "int d = i % D; rand();", "rand"),
+}
+
+
+@pytest.mark.parametrize(("search", "replace", "said"), ON_A_CPU_ALONE.values(), ids=ON_A_CPU_ALONE)
+def test_what_nvrtc_refuses_is_refused_with_its_line(search, replace, said):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    report = judge.accepted(exercise("permuted_copy"), SOLUTION.replace(search, replace))
+    assert report.headed == "does not compile"
+    assert said in report.refused
+    assert replace in report.refused
+
+
 def test_an_error_in_cuda_names_the_cells_own_line():
     # In the cell: %%cuda, __global__ …, the brace, and then the mistake.
     number = SOLUTION[: SOLUTION.index("int d")].count("\n") + 2

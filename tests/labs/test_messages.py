@@ -4,6 +4,7 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from test_labs import solution
 
 from kernels.grading import cuda, submissions
 from kernels.grading.exercise import Call, Property, Trial
@@ -107,6 +108,67 @@ def test_one_hint_a_stage_and_none_where_the_mistake_is_named():
         trial = Trial("a", {"N": 3}, call, outputs={"y": torch.full((3,), value)})
         (verdict,) = judge._verdicts((named,), [trial])
         assert (verdict.message.splitlines()[-1], verdict.hint) == (ends, hint)
+
+
+def test_what_a_launch_leaves_for_the_next_is_told():
+    report = judge.grade(
+        exercise("map"),
+        """__device__ int done;
+__global__ void map(float* y, float* x)
+{
+    if (done) return;
+    y[threadIdx.x] = x[threadIdx.x] + 10;
+    __syncthreads();
+    if (threadIdx.x == 0) done = 1;
+}""",
+    )
+    assert "nothing was written to y" in said(report)
+    assert "line 5 reads done, which still holds what the launch before has left in it" in said(report)
+
+
+def test_a_hint_follows_the_finding():
+    two = Property(
+        "ordered", lambda _: "an uninitialised read", "runs", {"uninitialised read": "is it written?", "": "wait"}
+    )
+    (verdict,) = judge._verdicts((two,), ())
+    assert verdict.hint == "is it written?"
+    assert two.hint_for("a race") == "wait"
+
+
+@pytest.mark.parametrize(
+    ("search", "replace", "ends", "hint"),
+    [
+        ("i < H && ", "", "", "Each index needs its own guard"),
+        ("y[i * y_stride", "y[i * x_stride", "so no guard is missing: an index is too large", "has x_stride elements"),
+    ],
+)
+def test_a_missing_guard_and_a_wrong_stride_are_told_apart(search, replace, ends, hint):
+    report = judge.grade(exercise("normalise"), solution("guards", "normalise").replace(search, replace))
+    assert report.broken == ("it stays inside its arrays",)
+    assert said(report).endswith(ends)
+    assert hint in report.verdicts[0].hint
+
+
+@pytest.mark.parametrize(
+    ("lab", "name", "search", "replace", "cause"),
+    [
+        ("bias_gelu", "bias_gelu", "0.7071067811865476", "0.707", "a constant of few digits"),
+        ("graph_breaks", "clip_rows", "norms.clamp(", "norms.detach().clamp(", "and is detached"),
+        ("graph_breaks", "pooled", "(0, (-1, 4)).mean(1)", "(0, (4, -1)).mean(0)", "groups of other rows"),
+        (
+            "layer_norm_backward",
+            "layer_norm_backward",
+            "tl.sum(g) / N",
+            "tl.sum(g) / BLOCK_N",
+            "BLOCK_N in the mean of g:",
+        ),
+    ],
+)
+def test_a_mistake_is_named_by_its_values(lab, name, search, replace, cause):
+    text = solution(lab, name)
+    assert text.count(search) == 1
+    report = judge.grade(exercise(name), text.replace(search, replace))
+    assert cause in said(report), report
 
 
 def test_a_division_by_zero_is_told_as_such():

@@ -39,7 +39,7 @@ def test_and_where_the_text_hides_its_parameters():
 def test_a_right_kernel_is_right_by_other_names(shared):
     text = solution("reduction", "row_argmax")
     assert "x[n]" in text
-    text = text.replace("x += blockIdx.x * N;", "input += blockIdx.x * N;").replace("x[n]", "input[n]")
+    text = text.replace("    x += (long", "    input += (long").replace("x[n]", "input[n]")
     text = text.replace("const float* x,", "const float* input,").replace("values[", f"{shared}[")
     report = judge.grade(exercise("row_argmax"), text)
     assert report.passed, report

@@ -16,15 +16,19 @@ from kernels.cuda.parameters import declared
 from kernels.cuda.source import kernels_in
 from kernels.grading.cuda.forbidden import violation
 from kernels.grading.exercise import Call, Exercise, Trial
-from kernels.lens.cuda import instrumented
+from kernels.grading.naming import as_asked
+from kernels.lens.cuda import instrumented, resources
 
+_NVRTC = "cuda.bindings.nvrtc"
 _FAILURES = (CompileError, LaunchError, TypeError, ValueError, worker.WorkerError)
 
 
 def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
-    """What is the matter with a text that cannot be tried, and in whose words. Compiled as the lens does, which keeps it."""
+    """What is the matter with a text that cannot be tried, and in whose words. Compiled as the lens does, which keeps it, and
+    for a GPU."""
     if said := violation(exercise.source(text)):
         return "is not allowed", said
+    worker.prepare(_NVRTC)
     try:
         worker.run(_compile, _kernel(exercise, text), seconds=60, device="cpu")
     except (CompileError, worker.WorkerError) as error:
@@ -38,7 +42,9 @@ def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
 def run(
     exercise: Exercise, text: str, trials: Sequence[Trial], seed: int, say: Callable[[str], object] = lambda doing: None
 ) -> list[Trial]:
-    """Every call traced, up to the first that fails; with a GPU, also run there. A `seed` of 0: threads run by number.
+    """Every call traced, but for those that are too large for it, up to the first that fails; with a GPU, also run there.
+
+    A `seed` of 0: threads run by number.
 
     say: is called with the number of each case.
     """
@@ -46,13 +52,14 @@ def run(
     done: list[Trial] = []
     for number, trial in enumerate(trials, 1):
         say(f"case {number} of {len(trials)}")
-        done.append(_traced(exercise, kernel, trial, seed))
+        large = trial.case in exercise.unwatched
+        done.append(_plain(exercise, kernel, trial, "cpu") if large else _traced(exercise, kernel, trial, seed))
         if done[-1].error:
             return done  # so that an endless loop is waited for once
     if torch.cuda.is_available():
         say("on the GPU")
         with contextlib.redirect_stdout(io.StringIO()):  # the trace has printed the same
-            done += [_on_gpu(exercise, kernel, trial) for trial in trials]
+            done += [_plain(exercise, kernel, replace(trial, on_gpu=True), "cuda") for trial in trials]
     return done
 
 
@@ -63,6 +70,8 @@ def _kernel(exercise: Exercise, text: str) -> Kernel:
 
 def _compile(kernel: Kernel) -> None:
     instrumented.load(kernel)
+    with contextlib.suppress(ImportError):  # NVRTC is not installed. It refuses some of what a CPU's compiler takes.
+        resources.compiled(kernel)
 
 
 def _traced(exercise: Exercise, kernel: Kernel, trial: Trial, seed: int) -> Trial:
@@ -76,34 +85,15 @@ def _traced(exercise: Exercise, kernel: Kernel, trial: Trial, seed: int) -> Tria
 
 
 def _as_asked(found: lens.Trace, args: Sequence[str]) -> lens.Trace:
-    """A trace whose arrays are named as the exercise names its arguments, whatever the text calls the parameters.
-
-    Findings stay in the words of the text, whose lines they are read beside. What else the text calls like an argument, such
-    as shared memory, is then "your x".
-    """
+    """A trace whose arrays are named as the exercise names its arguments, by their places."""
     own = dict(enumerate(one.name if one else "" for one in declared(found.source, found.kernel)))
-    names = {name: f"your {name}" for name in args}
     # What the lens cannot name is "argument 0".
-    names |= {own.get(number) or f"argument {number}": name for number, name in enumerate(args)}
-
-    def asked(name: str) -> str:
-        return names.get(name, name)
-
-    accesses = [
-        replace(
-            one,
-            names=tuple(map(asked, one.names)),
-            samples=tuple(replace(request, array=asked(request.array)) for request in one.samples),
-        )
-        for one in found.accesses
-    ]
-    busiest = {asked(name): most for name, most in found.busiest.items()}
-    return replace(found, accesses=tuple(accesses), busiest=busiest)
+    names = {own.get(number) or f"argument {number}": name for number, name in enumerate(args)}
+    return as_asked(found, names, args)
 
 
-def _on_gpu(exercise: Exercise, kernel: Kernel, trial: Trial) -> Trial:
-    trial = replace(trial, on_gpu=True)
-    call, args = trial.call, _copies(trial.call, "cuda")
+def _plain(exercise: Exercise, kernel: Kernel, trial: Trial, device: str) -> Trial:
+    call, args = trial.call, _copies(trial.call, device)
     try:
         isolated(kernel, call.grid, call.block, tuple(args.values()), call.shared_mem, seconds=exercise.seconds)
     except _FAILURES as error:

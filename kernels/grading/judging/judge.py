@@ -85,6 +85,8 @@ def _calls(exercise: Exercise, seed: int) -> list[Trial]:
     """A trial for each case, not run yet."""
     calls = []
     for number, (name, sizes) in enumerate(exercise.cases.items()):
+        if seed != _SHOWN and name in exercise.unwatched:
+            continue
         random = torch.Generator().manual_seed(seed + number)
         if seed != _SHOWN:
             sizes = {**sizes, **{of: _one_of(drawn, random) for of, drawn in exercise.drawn.get(name, {}).items()}}
@@ -118,7 +120,7 @@ def _verdicts(properties: Sequence[Property], trials: Sequence[Trial]) -> tuple[
             found.append(Verdict(one.name, "waits", said))
         elif message := one.broken(trials):
             # One hint at a time, and none where the message names the mistake.
-            hint = "" if one.stage in failed or known_mistakes.LIKE in message else one.hint
+            hint = "" if one.stage in failed or known_mistakes.LIKE in message else one.hint_for(message)
             found.append(Verdict(one.name, "broken", message, hint))
             failed.add(one.stage)
         else:

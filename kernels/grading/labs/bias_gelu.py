@@ -11,7 +11,9 @@ import torch
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
-from kernels.grading.python import triton_compile
+from kernels.grading.python import devices, triton_compile
+from kernels.hardware import REFERENCE_MULTIPROCESSORS
+from kernels.lens import Trace
 
 _OVERFLOWING = 30_000.0  # and more in bias, with the same sign in x, is beyond float16
 
@@ -52,20 +54,40 @@ _OVERFLOW = "x + bias rounded to float16: beyond 65,504 it is infinite, and -inf
 _right = partial(known_mistakes.right, "y", likes=_LIKES)
 
 _ONE_BLOCK = 65_536  # elements, and far more than a program has registers for
+_LOOP = 4_096  # elements that a program may take one block after another, while multiprocessors have none
 
 
 def _shared(name: str, hint: str) -> Property:
-    """No program does much more than others, and a large tensor is not one block."""
-    evenly = load_balance.balanced("x_ptr", name=name, least=4, hint=hint)
+    """No program does much more than others, a large tensor has many of them, and they have work for most of their threads."""
+    evenly = load_balance.balanced("x", name=name, least=4, hint=hint)
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in trials:
-            for trace in trial.traces:
-                if trace.blocks == 1 and (elements := trial.sizes["M"] * trial.sizes["N"]) > _ONE_BLOCK:
-                    return f"one program handles all {elements:,} elements\n(with {trial.where})"
+            for trace in trial.traces if trial.case in ("even", "odd") else ():
+                if message := _spread(trace, trial.sizes["M"] * trial.sizes["N"]):
+                    return f"{message}\n(with {trial.where})"
         return evenly.broken(trials)
 
     return replace(evenly, broken=broken)
+
+
+def _spread(trace: Trace, elements: int) -> str | None:
+    if trace.blocks == 1 and elements > _ONE_BLOCK:
+        return f"one program handles all {elements:,} elements"
+    each, processors = elements // trace.blocks, REFERENCE_MULTIPROCESSORS
+    if trace.blocks < processors and trace.busiest["x"] > 1 and each > _LOOP:
+        return (
+            f"{trace.blocks} programs handle {each:,} elements each, one block after another, and a GPU such as an H100 has "
+            f"{processors} multiprocessors that could each have one"
+        )
+    loads, threads = [one for one in trace.accesses if one.kind == "load" and "x" in one.names], trace.block[0]
+    block = sum(one.lanes + (one.masked or 0) for one in loads) // sum(one.requests for one in loads)
+    if block < threads // 2:
+        return (
+            f"a tl.load of x takes {block} elements, and a program has {threads} threads, {threads - block} too many: "
+            "make the block larger, or num_warps smaller"
+        )
+    return None
 
 
 EXERCISES = (
@@ -97,6 +119,7 @@ EXERCISES = (
                 }
             ),
             triton_compile.compiles(),
+            devices.together(),
             properties.inputs_unchanged(),
             launches.written(
                 "even",
@@ -144,6 +167,7 @@ EXERCISES = (
             ),
             scratch_memory.no_scratch_memory(name="nothing is kept in memory between", advice="keep it in a variable"),
         ),
+        seconds=30,
         prelude="import torch, triton, triton.language as tl",
         bench={"M": 4096, "N": 4096},
         peer=lambda x, bias: torch.nn.functional.gelu(x + bias),

@@ -6,7 +6,7 @@ import torch
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
-from kernels.grading.properties import counters, load_balance
+from kernels.grading.properties import counters, load_balance, scratch_memory
 
 _THREADS = 256
 
@@ -37,11 +37,16 @@ EXERCISES = (
             "wide": {"B": 1, "S": 16, "H": 3, "D": 131},
             # D is even and 4 divides H × D, but not D.
             "pairs": {"B": 2, "S": 3, "H": 2, "D": 6},
+            "long": {"B": 5, "S": 260, "H": 2, "D": 4},
+            # In float32, 1 / 41 times 41 is less than 1, and so it is with 47 and with 107.
+            "inexact": {"B": 2, "S": 41, "H": 2, "D": 47},
+            "not exact either": {"B": 1, "S": 2, "H": 41, "D": 107},
         },
         drawn={
             "even": {"B": range(1, 4), "S": range(40, 97, 8), "H": range(2, 9), "D": range(8, 65, 8)},
             "odd": {"B": range(1, 5), "S": range(2, 40), "H": range(2, 9), "D": range(1, 20)},
-            "heads": {"S": range(32, 97, 32), "H": range(33, 65), "D": range(48, 97, 16)},
+            "heads": {"S": range(64, 97, 32), "H": range(33, 65), "D": range(48, 97, 16)},
+            "long": {"B": range(4, 10), "S": range(257, 400), "H": range(1, 5), "D": range(1, 5)},
             "wide": {"S": range(9, 33), "H": range(2, 9), "D": range(97, 128, 2)},
         },
         properties=(
@@ -67,6 +72,9 @@ EXERCISES = (
                 "one",
                 "wide",
                 "pairs",
+                "long",
+                "inexact",
+                "not exact either",
                 name="also for sizes that are not powers of two",
                 exact=True,
                 hint="Each size belongs to one index: s counts up to S, h up to H.",
@@ -92,6 +100,10 @@ EXERCISES = (
             ),
             load_balance.balanced(
                 "y", hint="The launch has a thread for every element. Which elements does the last block take?"
+            ),
+            scratch_memory.no_scratch_memory(
+                name="nothing passes through memory of its own",
+                advice="read each element of x where its thread stores it to y",
             ),
         ),
         bench={"B": 4, "S": 2048, "H": 32, "D": 64},

@@ -11,9 +11,10 @@ from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 from kernels.grading.properties import known_mistakes
 from kernels.grading.properties.differences import described
-from kernels.grading.python import torch_compile
+from kernels.grading.python import devices, torch_compile
 
 Function = Callable[[torch.Tensor], torch.Tensor]
+Likes = Mapping[str, Callable[..., known_mistakes.Values]]
 
 
 def _call(random: torch.Generator, x: torch.Tensor, exact: Function, baseline: Function, **numbers: float) -> Call:
@@ -58,6 +59,39 @@ def _pooled(random: torch.Generator, M: int, N: int, step: int) -> Call:
     return _call(random, torch.randn(M, N, generator=random), means, means, step=step)
 
 
+def _clipped(x: torch.Tensor, limit: float) -> torch.Tensor:
+    return limit / x.norm(dim=1, keepdim=True).clamp(min=limit)
+
+
+def _of_step(step: int) -> float:
+    return min((step + 1) / 8, 1.0)
+
+
+_NO_GRADIENT = {"0: nothing of it goes back to x, as behind detach()": lambda x, **_: {"dx": torch.zeros_like(x)}}
+_CLIP_Y = {
+    "columns in place of rows": lambda x, limit, **_: {"y": x * _clipped(x.T, limit).T},
+    "a factor for every row, also for one that is short enough": lambda x, limit, **_: {
+        "y": x * limit / x.norm(dim=1, keepdim=True)
+    },
+}
+_CLIP_DX = _NO_GRADIENT | {
+    "the gradient of a product whose factor is constant: the norm depends on x, too, and is detached": lambda x, limit, dy: {
+        "dx": dy * _clipped(x, limit)
+    },
+}
+_POOLED_Y = {
+    "groups of other rows: a group is four rows that follow each other": lambda x, step, **_: {
+        "y": _of_step(step) * x.unflatten(0, (4, -1)).mean(0)
+    },
+    "the means, without a factor": lambda x, **_: {"y": x.unflatten(0, (-1, 4)).mean(1)},
+    "sums in place of means": lambda x, step, **_: {"y": _of_step(step) * x.unflatten(0, (-1, 4)).sum(1)},
+    "a factor that goes on rising after the eighth step": lambda x, step, **_: {
+        "y": (step + 1) / 8 * x.unflatten(0, (-1, 4)).mean(1)
+    },
+    "a factor that is one step late": lambda x, step, **_: {"y": _of_step(step - 1) * x.unflatten(0, (-1, 4)).mean(1)},
+}
+
+
 # No one makes this call, and still the version has to be for it: sizes have no end that a text may lean on.
 _SIZES = {"L['x'].size()[0]": 4_000_004, "L['x'].size()[1]": 1_000_003}
 
@@ -67,13 +101,15 @@ def _exercise(
     call: Callable[..., Call],
     cases: dict[str, dict],
     drawn: dict[str, dict[str, range]],
-    y: tuple[str, str],
+    y: tuple[str, str, Likes],
     dx: tuple[Property, ...],
+    dx_likes: Likes,
     beyond: Mapping[str, float],
 ) -> Exercise:
-    """y: what to call the property that it is right, and its hint. dx: properties of the gradient. beyond: numbers of a call
+    """y: what to call the property that it is right, its hint, and mistakes that are recognised by their values. dx:
+    properties of the gradient, and dx_likes: mistakes in it. beyond: numbers of a call
     that no one makes, and that the compiled version has to serve."""
-    right = partial(known_mistakes.right, cases=tuple(cases), likes={})
+    right = partial(known_mistakes.right, cases=tuple(cases))
     return Exercise(
         name=name,
         language="torch",
@@ -81,14 +117,16 @@ def _exercise(
         cases=cases,
         drawn=drawn,
         prelude="import torch",
+        parameters=tuple({"x": 0, **next(iter(cases.values()))}.keys() - {"M", "N"}),
         observe=partial(torch_compile.with_gradient, beyond=_SIZES | beyond),
         modules=torch_compile.MODULES,
         seconds=60,
         properties=(
             properties.finishes(),
-            right("y", name=y[0], hint=y[1]),
+            devices.together(),
+            right("y", name=y[0], hint=y[1], likes=y[2]),
             *dx,
-            right("dx", name="the gradient is right"),
+            right("dx", name="the gradient is right", likes=dx_likes),
             torch_compile.no_break(
                 hint="What does this line have to know before it can go on? Write it as a computation on all rows."
             ),
@@ -124,10 +162,15 @@ EXERCISES = (
             "first": {"M": 4, "N": 6, "limit": 1.0},
             "other": {"M": 3, "N": 5, "limit": 2.5},
             "more": {"M": 7, "N": 6, "limit": 0.3},
+            "again": {"M": 4, "N": 6, "limit": 1.0},
             "alone": {"M": 1, "N": 6, "limit": 1.0},
         },
         drawn={"more": {"M": range(4, 40), "N": range(2, 400)}},
-        y=("the rows are clipped", "A row longer than limit is multiplied by limit / norm, and any other row by 1."),
+        y=(
+            "the rows are clipped",
+            "A row longer than limit is multiplied by limit / norm, and any other row by 1.",
+            _CLIP_Y,
+        ),
         dx=(
             _no_nan(
                 "the gradient of a row of zeros is not NaN",
@@ -135,6 +178,7 @@ EXERCISES = (
                 "take. Keep the divisor away from 0: norms.clamp(min=limit).",
             ),
         ),
+        dx_likes=_CLIP_DX,
         beyond={"L['limit']": 1e6},
     ),
     _exercise(
@@ -147,6 +191,7 @@ EXERCISES = (
             "late": {"M": 24, "N": 9, "step": 5},
             "shorter": {"M": 20, "N": 6, "step": 20},
             "begin": {"M": 8, "N": 3, "step": 0},
+            "again": {"M": 16, "N": 6, "step": 2},
             "alone": {"M": 4, "N": 6, "step": 6},
         },
         drawn={
@@ -157,8 +202,10 @@ EXERCISES = (
         y=(
             "y holds the means, times the factor of the step",
             "The factor is (step + 1) / 8 for the first eight steps, and then stays 1.",
+            _POOLED_Y,
         ),
         dx=(),
+        dx_likes=_NO_GRADIENT,
         beyond={"L['step']": 10_000_019},
     ),
 )

@@ -12,6 +12,7 @@ from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 from kernels.grading.properties import counters, known_mistakes, load_balance
 from kernels.grading.properties.differences import described, differing
+from kernels.hardware import WARP
 
 
 def _call(
@@ -55,6 +56,29 @@ def _of_pixels(whole: Property) -> Property:
         return replace(trial, outputs=outputs, call=replace(call, expected=expected, baseline=baseline))
 
     return replace(whole, broken=lambda trials: whole.broken([cut(trial) for trial in trials]))
+
+
+_OWN = "no guard is missing"
+
+
+def _inside(hint: str) -> Property:
+    """As `properties.stays_inside`. Of a thread that has a pixel, it says so: then an index is wrong, and no guard."""
+    plain = properties.stays_inside({_OWN: "A row of x has x_stride elements, and one of y y_stride.", "": hint})
+
+    def broken(trials: Sequence[Trial]) -> str | None:
+        for trial in trials:
+            if (message := plain.broken([trial])) is None:
+                continue
+            found = next(one for trace in trial.traces for one in trace.findings if str(one) in message)
+            if found.kind != "out of bounds" or found.block is None or not found.threads:
+                return message
+            j, i = (b * size + t for b, size, t in zip(found.block, trial.call.block, found.threads[-1], strict=False))
+            if i >= trial.sizes["H"] or j >= trial.sizes["W"]:
+                return message
+            return f"{message}\nthis thread has pixel ({i}, {j}), so {_OWN}: an index is too large"
+        return None
+
+    return replace(plain, broken=broken)
 
 
 def _padding_is_left(hint: str) -> Property:
@@ -120,6 +144,17 @@ _MISTAKES = {
 _LARGE = {"H": range(64, 257, 16), "W": range(64, 961, 64), "x_stride": range(960, 1000), "y_stride": range(960, 1000)}
 
 
+def _lanes_at_work() -> Property:
+    """In the case whose rows are whole warps, half of the lanes at least store at once."""
+    return counters.at_most(
+        "global_store_requests",
+        lambda H, W, **_: 2 * H * W // WARP,
+        "even",
+        name="the lanes of a warp share the work",
+        advice="let every thread of a warp have pixels of its own",
+    )
+
+
 def _exercise(
     name: str, cases: dict, drawn: dict[str, dict[str, range]], others: str, missed: str, *more: Property
 ) -> Exercise:
@@ -131,8 +166,8 @@ def _exercise(
         cases=cases,
         drawn={"odd": {"H": range(1, 24), "W": range(1, 41)}, **drawn},
         properties=(
-            properties.stays_inside(
-                hint="Which i and j have a pixel? Each index needs its own guard, before the first access: after its last "
+            _inside(
+                "Which i and j have a pixel? Each index needs its own guard, before the first access: after its last "
                 "pixel x ends. And if the access is misaligned: at which addresses do rows begin?"
             ),
             properties.finishes(),
@@ -168,11 +203,13 @@ EXERCISES = (
             "odd": {"H": 5, "W": 37, "x_stride": 47, "y_stride": 41, "block": (16, 8)},
             "one": {"H": 1, "W": 1, "x_stride": 3, "y_stride": 2, "block": (8, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2)},
+            "tall": {"H": 300, "W": 5, "x_stride": 6, "y_stride": 7, "block": (8, 4)},
         },
         {"even": _LARGE},
         "also for an image that the blocks do not divide",
         "Columns are counted by x, rows by y. What is the column of a thread in block blockIdx.x?",
-        load_balance.balanced("y", hint="One thread a pixel: which pixel has a thread of the last block?"),
+        _lanes_at_work(),
+        load_balance.balanced("y", slack=4, hint="One thread a pixel: which pixel has a thread of the last block?"),
     ),
     _exercise(
         "normalise_loop",
@@ -181,19 +218,14 @@ EXERCISES = (
             "odd": {"H": 9, "W": 37, "x_stride": 48, "y_stride": 40, "block": (8, 2), "grid": (2, 1)},
             "blocks": {"H": 19, "W": 61, "x_stride": 80, "y_stride": 72, "block": (16, 8), "grid": (2, 4)},
             "alone": {"H": 3, "W": 5, "x_stride": 6, "y_stride": 7, "block": (1, 1), "grid": (1, 1)},
+            "tall": {"H": 300, "W": 5, "x_stride": 6, "y_stride": 7, "block": (4, 4), "grid": (1, 3)},
             "spare": {"H": 2, "W": 3, "x_stride": 4, "y_stride": 4, "block": (4, 4), "grid": (3, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2), "grid": (1, 1)},
         },
         {"even": _LARGE, "blocks": _LARGE | {"W": range(65, 960, 64)}},
         "also for other images and grids",
         "A thread's next pixel lies a whole grid further: how many threads does the grid have in x? And in y?",
-        counters.at_most(
-            "global_store_requests",
-            lambda H, W, **_: 4 * H * W // 32,
-            "even",
-            name="the lanes of a warp share the work",
-            advice="let every thread of a warp have pixels of its own",
-        ),
-        load_balance.balanced("y", hint="A thread's first pixel depends on blockIdx, in x and in y."),
+        _lanes_at_work(),
+        load_balance.balanced("y", slack=4, hint="A thread's first pixel depends on blockIdx, in x and in y."),
     ),
 )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
-from kernels.grading.python import triton_compile
+from kernels.grading.python import devices, triton_compile
 
 Gradients = dict[str, torch.Tensor]
 
@@ -31,18 +32,42 @@ class _Parts(NamedTuple):
     mean_gn: torch.Tensor
 
 
-def _parts(dy, x, weight, eps: float, off: float = 0.0, spare: bool = False, outside: bool = False) -> _Parts:
+def _mean(values: torch.Tensor) -> torch.Tensor:
+    return values.mean(-1, keepdim=True)
+
+
+def _one_by_one(values: torch.Tensor) -> torch.Tensor:
+    """The mean, of a sum that goes from one element to the next: of all orders, the one with the most rounding."""
+    return torch.from_numpy(np.add.accumulate(values.numpy(), axis=-1)[:, -1:]) / values.shape[-1]
+
+
+def _parts(
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    eps: float,
+    mean: Callable[[torch.Tensor], torch.Tensor] = _mean,
+    off: float = 0.0,
+    spare: bool = False,
+    outside: bool = False,
+    padded: Sequence[str] = (),
+) -> _Parts:
     """off: of every mean, in parts of it. spare: with lanes beyond the row, which hold -mean, in the variance.
-    outside: eps is added to the root."""
+    outside: eps is added to the root. padded: the means that are divided by BLOCK_N."""
     N = x.shape[-1]
-    mean = x.mean(-1, keepdim=True) * (1 + off)
-    centred = x - mean
-    variance = centred.square().mean(-1, keepdim=True)
+    lanes = triton.next_power_of_2(N)
+
+    def of(name: str, values: torch.Tensor) -> torch.Tensor:
+        return mean(values) * (N / lanes if name in padded else 1)
+
+    mean_x = of("x", x) * (1 + off)
+    centred = x - mean_x
+    variance = of("variance", centred.square())
     if spare:
-        variance = variance + (triton.next_power_of_2(N) - N) / N * mean.square()
+        variance = variance + (lanes - N) / N * mean_x.square()
     rstd = 1 / (variance.sqrt() + eps if outside else (variance + eps).sqrt())
     n, g = centred * rstd, dy * weight
-    return _Parts(dy, x, centred, rstd, n, g, g.mean(-1, keepdim=True), (g * n).mean(-1, keepdim=True))
+    return _Parts(dy, x, centred, rstd, n, g, of("g", g), of("gn", g * n))
 
 
 def _gradients(of: _Parts) -> Gradients:
@@ -65,8 +90,11 @@ def _call(
     weight = 1 + 0.5 * torch.randn(N, generator=random)
     dy, x, weight = (size * dy).to(to), (size * (x + mean)).to(to), (size * weight).to(to)
     exact = dy.double(), x.double(), weight.double(), eps
-    # What the order of a sum costs: a mean a few roundings off, felt where it is large, and a dbias added up row by row.
-    baseline = _gradients(_parts(*exact, off=32 * torch.finfo(torch.float32).eps)) | {"dbias": sum(dy.float())}
+    # What the order of a sum costs: a row added up one by one, a mean a few roundings off, felt where it is large, and a dbias
+    # added up row by row.
+    rounding = torch.finfo(torch.float32).eps
+    baseline = _gradients(_parts(dy.float(), x.float(), weight.float(), eps, _one_by_one, off=32 * rounding))
+    baseline |= {"dbias": sum(dy.float())}
     return Call(
         {"dy": dy, "x": x, "weight": weight, "eps": eps},
         expected=_gradients(_parts(*exact)),
@@ -74,12 +102,12 @@ def _call(
     )
 
 
-def _like(name: str, values: Callable[[_Parts], torch.Tensor], **mistaken: bool) -> Callable[..., Gradients]:
+def _like(name: str, values: Callable[[_Parts], torch.Tensor]) -> Callable[..., Gradients]:
     """A gradient by a wrong formula."""
-    return lambda **args: {name: values(_parts(**args, **mistaken))}
+    return lambda **args: {name: values(_parts(**args))}
 
 
-def _everywhere(**mistaken: bool) -> Callable[..., Gradients]:
+def _everywhere(**mistaken: Any) -> Callable[..., Gradients]:
     return lambda **args: _gradients(_parts(**args, **mistaken))
 
 
@@ -110,6 +138,13 @@ _DX = {
 }
 _SPARE = {
     "lanes beyond the row in the variance: after x - mean they hold -mean, not 0": _everywhere(spare=True),
+    "a division by BLOCK_N in the mean of x: a row has N elements": _everywhere(padded=("x",)),
+    "a division by BLOCK_N in the variance: a row has N elements": _everywhere(padded=("variance",)),
+    "a division by BLOCK_N in the mean of x and in the variance": _everywhere(padded=("x", "variance")),
+    "a division by BLOCK_N in the mean of g: a row has N elements": _everywhere(padded=("g",)),
+    "a division by BLOCK_N in the mean of g · n: a row has N elements": _everywhere(padded=("gn",)),
+    "a division by BLOCK_N in the means of g and of g · n": _everywhere(padded=("g", "gn")),
+    "a division by BLOCK_N in place of N": _everywhere(padded=("x", "variance", "g", "gn")),
 }
 
 
@@ -130,6 +165,7 @@ EXERCISES = (
             "lanes": {"M": 8, "N": 100},
             "narrow": {"M": 8, "N": 7},
             "wide": {"M": 3, "N": 8200},
+            "wider": {"M": 2, "N": 20_000},
             "float16": {"M": 64, "N": 96, "dtype": "float16", "size": 200.0},
             "bfloat16": {"M": 64, "N": 96, "dtype": "bfloat16"},
         },
@@ -146,6 +182,7 @@ EXERCISES = (
             ),
             triton_compile.finishes(),
             triton_compile.compiles(),
+            devices.together(),
             properties.inputs_unchanged(),
             known_mistakes.right(
                 "dbias",
@@ -196,7 +233,7 @@ EXERCISES = (
                 likes=_SPARE,
                 hint="other=0.0 says what spare lanes hold when they are loaded. And after the mean was subtracted?",
             ),
-            _all_right(cases=["narrow", "wide"], name="narrow rows and wide ones", likes=_SPARE),
+            _all_right(cases=["narrow", "wide", "wider"], name="narrow rows and wide ones", likes=_SPARE),
             _all_right(cases=["again"], name="also for other values in the same shape", likes={}),
             _all_right(
                 cases=["float16", "bfloat16"],
@@ -241,7 +278,7 @@ EXERCISES = (
                 name="the partial sums are float32 until they are added up",
                 hint="dweight_ptr and dbias_ptr are float32. The sum over programs is taken first, then .to(x.dtype).",
             ),
-            load_balance.balanced("x_ptr", name="the programs share the rows", least=8, hint=_ROWS),
+            load_balance.balanced("x", name="the programs share the rows", least=8, hint=_ROWS),
             scratch_memory.no_scratch_memory(
                 "even",
                 name="no copies of dy and x",

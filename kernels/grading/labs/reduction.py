@@ -24,7 +24,9 @@ def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call
     if kind == "infinite":  # −∞ throughout; but in the last row, ∞ after the largest finite number
         x[:-1] = -torch.inf
         x[-1, N // 3], x[-1, N // 2] = torch.finfo(x.dtype).max, torch.inf
-    if kind == "late":
+    if kind == "far":
+        x = torch.zeros(M, N)
+    if kind in ("late", "far"):
         x[:, -1] = 5 + x.max(1).values
     if kind == "ties":
         # In every other row there are three of the largest, and the first of them is not in the first warp.
@@ -59,6 +61,7 @@ EXERCISES = (
             "infinite": {"M": 2, "N": 300, "kind": "infinite"},
             "ties": {"M": 4, "N": 1000, "kind": "ties"},
             "zeros": {"M": 2, "N": 300, "kind": "zeros"},
+            "far": {"M": 1, "N": (1 << 24) + 2, "kind": "far"},  # no float has the last place
         },
         drawn={
             "even": {"M": range(8, 25), "N": range(1280, 3073, 256)},
@@ -78,12 +81,7 @@ EXERCISES = (
                 "block has to reach the barrier."
             ),
             termination.finishes(),
-            properties.without(
-                "race",
-                "uninitialised read",
-                name="no race, and no uninitialised read",
-                hint="One warp reads what the others wrote. What has to come between?",
-            ),
+            properties.ordered(hint="One warp reads what the others wrote. What has to come between?"),
             properties.written("every row has its result", hint="One thread of each block writes value and index."),
             properties.right(
                 "even",
@@ -101,9 +99,10 @@ EXERCISES = (
             ),
             properties.right(
                 "huge",
+                "far",
                 name="also for a very long row",
                 exact=True,
-                hint="An index may be any int. Follow it through all three steps: does it keep its 32 bits?",
+                hint="An index may be any int. Follow it through all three steps: does it keep its 32 bits? A float has 24.",
             ),
             properties.right(
                 "negative",
@@ -142,6 +141,18 @@ EXERCISES = (
                 advice="within a warp, pass values and indices by shuffles",
             ),
             counters.at_most(
+                "shuffles",
+                lambda M, **_: 2 * M * 2 * 5 * _WARPS,  # of value and index, twice five steps, in all warps
+                name="five steps within a warp",
+                advice="in each step a lane takes over what half of those that are left have: 16, 8, 4, 2 and 1 lanes apart",
+            ),
+            counters.at_most(
+                "atomics",
+                lambda M, **_: 2 * M * _WARPS,
+                name="lanes do not meet by atomics",
+                advice="lanes that update one word take turns; within a warp, pass values and indices by shuffles",
+            ),
+            counters.at_most(
                 "barriers",
                 lambda M, **_: 2 * M,
                 name="at most two barriers a row",
@@ -153,6 +164,7 @@ EXERCISES = (
                 "odd",
                 "long",
                 name="all warps of all blocks share the rows",
+                slack=1.5,
                 hint="A block handles a row, and each of its threads some of the elements.",
             ),
             scratch_memory.no_scratch_memory(
@@ -160,6 +172,7 @@ EXERCISES = (
                 advice="pairs go from lane to lane by shuffles, and from warp to warp through shared memory",
             ),
         ),
+        unwatched=("far",),
         bench={"M": 4096, "N": 4096},
         peer=lambda x, **_: [one.to(kind) for one, kind in zip(x.max(1), (torch.float32, torch.int32), strict=True)],
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -11,12 +11,24 @@ from kernels.grading.properties.differences import described, differing, mismatc
 from kernels.tolerance import compare, wrong_elements
 
 
-def stays_inside(hint: str = "") -> Property:
+def stays_inside(hint: str | Mapping[str, str] = "") -> Property:
     """No access outside of an array, and none that is misaligned."""
     return without("out of bounds", "misaligned access", name="it stays inside its arrays", hint=hint)
 
 
-def without(*kinds: str, name: str, stage: str = "runs", hint: str = "") -> Property:
+_NEVER_WRITTEN = (
+    "Which thread writes this element, for these sizes? What no thread writes holds anything at all. If one does write it, a "
+    "barrier has to come between."
+)
+
+
+def ordered(hint: str) -> Property:
+    """No race, and nothing is read that was not written. hint: for a race."""
+    hints = {"uninitialised read": _NEVER_WRITTEN, "": hint}
+    return without("race", "uninitialised read", name="no race, and no uninitialised read", hint=hints)
+
+
+def without(*kinds: str, name: str, stage: str = "runs", hint: str | Mapping[str, str] = "") -> Property:
     """The lens found nothing of these kinds, such as "race" (see `kernels.lens.Finding`)."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
@@ -52,7 +64,7 @@ def written(name: str, hint: str = "") -> Property:
                 if blank.numel() and blank.all():
                     were = "the NaN that" if values.is_floating_point() else "what"
                     said = f"nothing was written to {output}: its elements are {were} they were before"
-                    return said if trial is trials[0] else f"{said}\n(with {trial.where})"
+                    return said if trial is trials[0] else f"{said}{_kept(trial)}\n(with {trial.where})"
                 if blank.any():
                     return f"{described(output, blank, 'was', 'were')} never written\n(with {trial.where})"
         return None
@@ -83,7 +95,8 @@ def right(*cases: str, name: str, exact: bool = False, hint: str = "") -> Proper
             wrong = (_wrong(trial, output, exact) for output in trial.call.expected)
             changed = (_changed(trial, name) for name in trial.left)
             if message := next(filter(None, (*wrong, *changed)), None):
-                return f"{message}\n(with {trial.where})"
+                kept = "" if trial is trials[0] else _kept(trial)
+                return f"{message}{kept}\n(with {trial.where})"
         return None
 
     return Property(name, broken, "right", hint)
@@ -105,11 +118,21 @@ def _wrong(trial: Trial, output: str, exact: bool) -> str | None:
     return mismatch(output, got, expected, wrong) if wrong.any() else f"{output}: {failure}"
 
 
+def _kept(trial: Trial) -> str:
+    """In CUDA C, what of a variable outside of the kernel may be the reason, in a call that is not the first."""
+    known = {*trial.call.args, *trial.call.expected}
+    reads = (one for one in trial.accesses if one.masked is None and one.space == "global" and one.kind != "store")
+    own = next((one for one in reads if not known & set(one.names)), None)
+    if own is None:
+        return ""
+    return f"\nline {own.line} reads {', '.join(own.names)}, which still holds what the launch before has left in it"
+
+
 def _changed(trial: Trial, name: str) -> str | None:
     """Of an argument that the call was to read, by which lines it was changed, and where."""
     changed = differing(trial.left[name], trial.call.args[name])
     if not changed.any():
         return None
-    lines = {one.line for one in trial.accesses if one.kind != "load" and {name, f"{name}_ptr"} & set(one.names)}
+    lines = {one.line for one in trial.accesses if one.kind != "load" and name in one.names}
     by = f"line {', '.join(map(str, sorted(lines)))} writes {name}, which should only be read: " if lines else ""
     return f"{by}{described(name, changed, 'is', 'are')} not what was given"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from kernels.grading.exercise import Property, Trial
 from kernels.hardware import SECTOR_BYTES
+from kernels.lens import Trace
 from kernels.lens.rendering import VERBS, in_words
 
 # Times the fewest sectors, where rows begin anywhere: a warp's 32 floats in a row then touch five sectors in place of four,
@@ -28,18 +29,20 @@ def fewest_sectors(
 
     kind: "load" or "store". array: a parameter, whose tensor begins at a sector and is a multiple of 32 bytes in the cases.
     ragged: further cases, whose rows begin anywhere, so that some more are granted.
-    advice: what to change, the end of the message. Atomic operations load and store.
+    advice: what to change, the end of the message. Atomic operations load and store, each lane by itself.
     """
 
     def broken(trial: Trial) -> str | None:
         accesses = [one for one in trial.accesses if one.kind in (kind, "atomic") and array in one.names]
         if not accesses:
             return f"no line {VERBS[kind]} an array {array}"
-        sectors = sum(one.sectors for one in accesses)
+        sectors = sum(one.lanes if one.kind == "atomic" else one.sectors for one in accesses)
         fewest = -(-trial.call.args[array].nbytes // SECTOR_BYTES)
         if sectors <= fewest * (_RAGGED if trial.case in ragged else times):
             return None
-        worst = max(accesses, key=lambda one: one.sectors - one.fewest_sectors)
+        worst = max(accesses, key=lambda one: (one.kind == "atomic", one.sectors - one.fewest_sectors))
+        if worst.kind == "atomic":
+            return f"line {worst.line} updates {array} by atomics, one lane after another: store to it instead"
         total = f"{_times(sectors / fewest)}× the sectors that hold {array}: {sectors:,} for {fewest:,}"
         return f"{in_words(worst, array)}\n{total}; {advice}"
 
@@ -68,17 +71,28 @@ def no_bank_conflicts(*cases: str, name: str, advice: str, hint: str = "") -> Pr
     return counted(name, cases, broken, hint)
 
 
-def at_most(total: str, limit: Callable[..., int], *cases: str, name: str, advice: str, hint: str = "") -> Property:
-    """A counter of all launches (see `kernels.lens.Trace.totals`) is at most limit(**sizes)."""
+def at_most(
+    counters: str | Sequence[str], limit: Callable[..., int], *cases: str, name: str, advice: str, hint: str = ""
+) -> Property:
+    """Counters of all launches, together, are at most limit(**sizes): of those of `kernels.lens.Trace.totals`, "shuffles", each
+    once a warp, and "atomics", each once a lane, since lanes that name one word take turns (CUDA C)."""
+    counters = (counters,) if isinstance(counters, str) else counters
 
     def broken(trial: Trial) -> str | None:
-        count, most = sum(trace.totals[total] for trace in trial.traces), limit(**trial.sizes)
-        if count <= most:
+        counts = {name: sum(_count(trace, name) for trace in trial.traces) for name in counters}
+        if sum(counts.values()) <= (most := limit(**trial.sizes)):
             return None
         launch = f"{math.prod(trial.call.grid):,} blocks of {math.prod(trial.call.block):,} threads"
-        return f"{count:,} {total.replace('_', ' ')} in {launch}, where {most:,} would do; {advice}"
+        found = " and ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count)
+        return f"{found} in {launch}, where {most:,} would do; {advice}"
 
     return counted(name, cases, broken, hint)
+
+
+def _count(trace: Trace, name: str) -> int:
+    if name == "atomics":
+        return sum(one.lanes for one in trace.accesses if one.kind == "atomic")
+    return (trace.shuffles or 0) if name == "shuffles" else trace.totals[name]
 
 
 def counted(name: str, cases: Sequence[str], broken: Callable[[Trial], str | None], hint: str) -> Property:

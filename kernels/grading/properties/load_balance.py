@@ -10,18 +10,23 @@ from kernels.grading.exercise import Property, Trial
 from kernels.grading.properties.counters import counted
 from kernels.hardware import WARP
 
-# Times the share. A thread may take four elements where the launch has one for each; or a block, two tiles that change places.
-_SLACK = 4
 _SLACK_OF_PROGRAMS = 2
 
 
 def balanced(
-    array: str, *cases: str, name: str = "the blocks share the work", least: int = 1, hint: str = ""
+    array: str,
+    *cases: str,
+    name: str = "the blocks share the work",
+    least: int = 1,
+    slack: float = 3,
+    hint: str = "",
 ) -> Property:
     """No warp of CUDA C, or program of Triton, asks for an array much more often than if all of the launch took part.
 
     cases: by default, all. In some of them there may be nothing to do, such as for an empty image.
     least: so many warps or programs at least should have taken part, however few there are.
+    slack: of CUDA C, how many times its share a warp may do. A thread may take a few elements where the launch has one for
+        each; or a block, two tiles that change places.
     """
 
     def broken(trial: Trial) -> str | None:
@@ -30,9 +35,8 @@ def balanced(
             in_triton = trace.constants is not None
             warps = 1 if in_triton else -(-math.prod(trace.block) // WARP)
             share = -(-requests // max(trace.blocks * warps, least))
-            slack = _SLACK_OF_PROGRAMS if in_triton else _SLACK
             busiest = trace.busiest[array] if requests else 0
-            if busiest > slack * share:
+            if busiest > math.ceil((_SLACK_OF_PROGRAMS if in_triton else slack) * share):
                 who = "program" if in_triton else "warp"
                 all_of = f"{trace.blocks} programs" if in_triton else f"{trace.blocks} blocks of {warps} warps"
                 alike = f"if all {all_of} took part" if trace.blocks * warps >= least else f"with {least} programs"

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kernels.grading.exercise import Property, Trial
+from kernels.lens.rendering import VERBS
 
 
-def no_scratch_memory(*cases: str, name: str, advice: str, most: Callable[[Trial], int] = lambda trial: 0) -> Property:
-    """From global memory that is none of the call's arguments, kernels load at most most(trial) bytes.
+def no_scratch_memory(*cases: str, name: str, advice: str, most: Callable[[Trial], int] | None = None) -> Property:
+    """Global memory that is none of the call's arguments and results is not used; or, with `most`, at most most(trial) bytes
+    are loaded from it.
 
-    cases: by default, all. advice: what to do in place of it, the end of the message. An argument `x` is known as `x`, or
-    in Triton as `x_ptr`.
+    cases: by default, all. advice: what to do in place of it, the end of the message.
     """
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if not cases or one.case in cases):
-            given = {name + end for name in trial.call.args for end in ("", "_ptr")}
-            loads = [one for one in trial.accesses if one.space == "global" and one.kind != "store"]
-            back = [one for one in loads if not given.issuperset(one.names)]
-            if (loaded := sum(one.bytes for one in back)) > most(trial):
-                worst = max(back, key=lambda one: one.bytes)
+            given = {*trial.call.args, *trial.call.expected}
+            own = [one for one in trial.accesses if one.space == "global" and not given.issuperset(one.names)]
+            counted = [one for one in own if one.kind != "store"] if most else own
+            allowed = most(trial) if most else 0
+            if (moved := sum(one.bytes for one in counted)) > allowed:
+                worst = max(counted, key=lambda one: one.bytes)
                 return (
-                    f"line {worst.line} reads {', '.join(worst.names)}: {loaded:,} bytes are read back from "
-                    f"global memory that is not an argument, where {most(trial):,} would do; {advice}\n(with {trial.where})"
+                    f"line {worst.line} {VERBS[worst.kind]} {', '.join(worst.names)}: {moved:,} bytes pass through "
+                    f"global memory that is not an argument, where {allowed:,} would do; {advice}\n(with {trial.where})"
                 )
         return None
 

@@ -7,16 +7,18 @@ other values of the same shape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
 from kernels import worker
 from kernels.grading.exercise import Exercise, Trial
-from kernels.grading.python import triton_compile, worker_side
+from kernels.grading.naming import as_asked
+from kernels.grading.python import devices, triton_compile, worker_side
 from kernels.grading.python.forbidden import violation
 from kernels.grading.python.observers import called, launches
+from kernels.lens import Trace
 
 
 def refusal(exercise: Exercise, text: str) -> tuple[str, str] | None:
@@ -37,7 +39,8 @@ def run(
 ) -> list[Trial]:
     """Every call, one after another in one process; Triton in its interpreter, and on a GPU where there is one.
 
-    Without one, its kernels are compiled, at the values that stay: of these, a `seed` of 0.
+    Without one, its kernels are compiled, at the values that stay: of these, a `seed` of 0. At these the function is also
+    called on tensors of no elements, to see what is made on the CPU.
     say: is called with what is done next.
     """
     say(f"running {len(trials)} cases")
@@ -45,7 +48,11 @@ def run(
         worker.prepare(module)
     observe = exercise.observe or {"triton": launches, "torch": called}[exercise.language]
     done = _done(trials, _run(exercise, text, trials, observe, "cpu"))
-    if exercise.language != "triton" or any(trial.error for trial in done):
+    if any(trial.error for trial in done):
+        return done
+    if seed == 0:
+        done = devices.with_elsewhere(done, _run(exercise, text, trials, devices.elsewhere, "cpu"))
+    if exercise.language != "triton":
         return done
     if torch.cuda.is_available():
         say("on the GPU")
@@ -64,6 +71,8 @@ def _run(exercise: Exercise, text: str, trials: Sequence[Trial], observe: Callab
         {name: arg.to(on) if isinstance(arg, torch.Tensor) else arg for name, arg in trial.call.args.items()}
         for trial in trials
     ]
+    if observe is devices.elsewhere and exercise.parameters:
+        given = [{name: args[name] for name in exercise.parameters} for args in given]
     asked = (exercise.name, exercise.source(text), given, observe)
     if device == "compiler":
         worker.prepare(worker_side.__name__, device)
@@ -83,4 +92,12 @@ def _tried(trial: Trial, results: list | None, left: dict, facts: dict, error: s
         error = f"it returned {len(results)} tensors, expected {len(names)}: {', '.join(names)}"
     outputs = {} if error else {name: result.cpu() for name, result in zip(names, results, strict=True)}
     left = trial.call.inputs(left)
-    return replace(trial, outputs=outputs, left=left, error=error, traces=facts.pop("traces", ()), facts=facts)
+    traces = tuple(_as_asked(trace, roles, trial) for trace, roles in facts.pop("traces", ()))
+    return replace(trial, outputs=outputs, left=left, error=error, traces=traces, facts=facts)
+
+
+def _as_asked(trace: Trace, roles: Mapping[str, str | int], trial: Trial) -> Trace:
+    """A trace whose arrays are named as the exercise names its arguments and results (see `observers.launches`)."""
+    results = list(trial.call.expected)
+    names = {own: results[role] if isinstance(role, int) else role for own, role in roles.items()}
+    return as_asked(trace, names, (*trial.call.args, *results))

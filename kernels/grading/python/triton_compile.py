@@ -34,6 +34,9 @@ _ADVICE = {
     "'int' object has no attribute": "in Triton's interpreter a loop counts in Python numbers; tl.cast(number, tl.int64) "
     "is right there and on a GPU",
 }
+# The same of what its compiler says.
+_PRINT = 'in a kernel, print takes a word, and then numbers and blocks: print("u", u)'
+_COMPILER_ADVICE = dict.fromkeys(("is not string", "of type <class 'str'> to tensor", "evaluate f-string"), _PRINT)
 _tried: set[tuple] = set()  # kernels, types and flags, of this process, which tries one submission
 
 
@@ -121,7 +124,8 @@ def compiles() -> Property:
         if refused is None:
             return None
         of_python = re.match(rf"{_REFUSED}: (\w+(Error|Exception): |.* was not launched)", refused.error)
-        return f"{refused.error}\n" + (f"{_LANGUAGE}\n" if not of_python else "") + f"(with {refused.where})"
+        known = _COMPILER_ADVICE | ({} if of_python else {"": _LANGUAGE})
+        return advised(refused.error, known, refused)
 
     return Property("it compiles for a GPU", broken, "compiles")
 

@@ -38,18 +38,32 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
         raise
     except BaseException as error:
         return [(None, {}, {}, _described(error, name, source))] * len(given)
+    earlier: dict[tuple, torch.Tensor] = {}
     for args in given:
+        args = {key: _again(arg, key, earlier) if isinstance(arg, torch.Tensor) else arg for key, arg in args.items()}
         # What the function may do to a tensor, such as give it other memory, it does not do to these.
         left = {key: arg.detach() for key, arg in args.items() if isinstance(arg, torch.Tensor)}
         try:
             with check.nan_filled_memory(), check.quiet():
                 result, facts = observe(function, args)
+                left = {key: arg.clone() for key, arg in left.items()}
                 found.append((_tensors(result), left, facts, None))
         except SystemExit:
             raise
         except BaseException as error:
             found.append((None, {}, {}, _described(error, name, source)))
     return found
+
+
+def _again(arg: torch.Tensor, key: str, earlier: dict[tuple, torch.Tensor]) -> torch.Tensor:
+    """The tensor that an earlier call was given, with these values, if there was one like it: what a submission keeps of a
+    tensor, by whatever it tells tensors apart, is then old."""
+    kind = key, tuple(arg.shape), arg.dtype
+    if kind in earlier:
+        with torch.no_grad():
+            return earlier[kind].copy_(arg)
+    earlier[kind] = arg
+    return arg
 
 
 def load(name: str, source: str) -> Callable:

@@ -83,6 +83,10 @@ void Counters::branch(uint32_t lanes) {
     steps_of_lanes += lanes;
 }
 
+void Counters::collective(uint16_t kind) {
+    shuffles += Collective(kind) >= Collective::shuffle && Collective(kind) <= Collective::shuffle_xor;
+}
+
 static uint64_t bit(const Region& region) { return uint64_t(1) << std::min(region.number, 63u); }
 
 // A request is to one space; an instruction whose lanes name several makes as many requests.
@@ -159,7 +163,8 @@ std::string Counters::result() {
     for (const Count& count : counts) add(count);
     text += "], \"busiest\": [";
     for (uint64_t most : busiest) text += (text.back() == '[' ? "" : ", ") + std::to_string(most);
-    return text + "], \"barriers\": " + std::to_string(barriers) + ", \"blocks_run\": " + std::to_string(blocks_run) +
+    return text + "], \"barriers\": " + std::to_string(barriers) + ", \"shuffles\": " + std::to_string(shuffles) +
+           ", \"blocks_run\": " + std::to_string(blocks_run) +
            ", \"steps\": " + std::to_string(steps) + ", \"steps_of_lanes\": " + std::to_string(steps_of_lanes);
 }
 

@@ -55,6 +55,7 @@ static void replay_together(Stream* lanes, uint32_t count, Steps& steps) {
         if (different & Event::of_step) break;
         if (is_step_alone(event.kind())) {
             steps.branch(count);
+            if (event.kind() == Kind::warp_arrived) steps.collective(event.extra());
         } else if (is_access(event.kind())) {
             request.begin(event);
             request.one_region = !different;
@@ -93,10 +94,12 @@ void replay(Stream* lanes, uint32_t count, uint32_t finished, Steps& steps) {
             request.address[request.lanes++] = event.address;
             lanes[lane].advance(1);
         }
-        if (is_step_alone(request.kind))
+        if (is_step_alone(request.kind)) {
             steps.branch(request.lanes);
-        else if (is_access(request.kind))
+            if (request.kind == Kind::warp_arrived) steps.collective(request.region);
+        } else if (is_access(request.kind)) {
             steps.access(request);
+        }
     }
     for (uint32_t lane = 0; lane < count; ++lane) lanes[lane].forget_replayed();
 }

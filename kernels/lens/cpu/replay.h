@@ -28,6 +28,7 @@ inline bool is_step_alone(Kind kind) {
 class Steps {
    public:
     virtual void branch(uint32_t lanes) = 0;  // a basic block, a barrier of the block or a collective, by so many lanes
+    virtual void collective(uint16_t kind) = 0;  // what of the last was one: a kernels::Collective
     virtual void access(const Request&) = 0;
 };
 

@@ -93,6 +93,7 @@ def run(
             headers={name: text for name, text in source.texts.items() if name != source.filename},
             accesses=tuple(_scaled(access, scale) for access in accesses),
             barriers=round(raw["barriers"] * scale),
+            shuffles=round(raw["shuffles"] * scale),
             simt_efficiency=raw["steps_of_lanes"] / (WARP * raw["steps"]) if raw["steps"] else 1.0,
             blocks_run=len(sample) if sample else count,
             blocks=count,

@@ -25,6 +25,7 @@ from kernels.lens.finding import Finding
 from kernels.lens.result import Access
 from kernels.lens.triton.memory import Memory, Region
 from kernels.lens.triton.races import VERBS, Races, Step, Stored
+from kernels.lens.triton.reductions import in_pairs
 
 
 def _poison(dtype: np.dtype) -> float | int:
@@ -138,6 +139,7 @@ class Recorder:
         with contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch.object(interpreter, "_implicit_cvt", argument))
             stack.enter_context(mock.patch.object(interpreter, "_patch_lang_tensor", patched_tensor))
+            stack.enter_context(mock.patch.object(interpreter.ReduceOps, "generic_reduce", in_pairs))
             for name, function in ours.items():
                 stack.enter_context(mock.patch.object(builder, f"create_{name}", function))
             yield

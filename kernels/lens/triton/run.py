@@ -85,7 +85,10 @@ def bind(kernel: Kernel, args: Sequence[Any], options: Mapping[str, Any]) -> dic
 
 def grid_of(grid: Any, bound: Mapping[str, Any]) -> tuple[int, int, int]:
     """Three numbers of programs. `grid`: one to three, or what makes them of the arguments."""
-    return arguments.dimensions(tuple(grid(bound) if callable(grid) else grid), "grid")
+    made = grid(bound) if callable(grid) else grid
+    if isinstance(made, int):
+        raise TypeError(f"the grid is {made}, a number, and has to be a tuple: kernel[({made},)](…)")
+    return arguments.dimensions(tuple(made), "grid")
 
 
 def _constants(kernel: Kernel, bound: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

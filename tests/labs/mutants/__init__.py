@@ -3,6 +3,11 @@
 from typing import NamedTuple
 
 
+def with_bits_of_a_half(value: str) -> str:
+    """A float in CUDA C, without the bits that a half has not."""
+    return f"__int_as_float(__float_as_int({value}) & 0xffffe000)"
+
+
 class Mutant(NamedTuple):
     """A mistake: `search`, which stands once in the solution of `exercise`, becomes `replace`.
 

@@ -17,6 +17,7 @@ _GIVEN = "its inputs do not change"
 _AGAIN = "also for other values in the same shape"
 _SHARED = "the programs share the work"
 _KEPT = "nothing is kept in memory between"
+_DEVICE = "its tensors are on the device of its arguments"
 
 _LOADS = """x = tl.load(x_ptr + places, mask=inside).to(tl.float32)
     bias = tl.load(bias_ptr + places % N, mask=inside).to(tl.float32)
@@ -36,6 +37,18 @@ _BODY = f"""places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
 _LOOP = "for start in range(0, tl.where(tl.program_id(0) == 0, M * N, 0), BLOCK):\n        " + _BODY.replace(
     "tl.program_id(0) * BLOCK", "start"
 ).replace("\n    ", "\n        ")
+_STRIDE = "for start in range(tl.program_id(0) * BLOCK, M * N, tl.num_programs(0) * BLOCK):\n        " + _BODY.replace(
+    "tl.program_id(0) * BLOCK", "start"
+).replace("\n    ", "\n        ")
+_WHOLE_TEXT = f"""{_BODY}
+    # END SOLUTION
+
+
+def bias_gelu(x, bias):
+    M, N = x.shape
+    y = torch.empty_like(x)
+    # BEGIN SOLUTION
+    {_GRID}"""
 _DETOUR = """    return y
 
 
@@ -138,6 +151,27 @@ MUTANTS = [
         ("a pointer in brackets", _STORE, "y_ptr[places] = y", _ENDS),
         ("three warps", "BLOCK=1024)", "BLOCK=1024, num_warps=3)", _COMPILES),
         ("more warps than a block has", "BLOCK=1024)", "BLOCK=1024, num_warps=64)", _COMPILES),
+        ("an output on the CPU", _EMPTY, "y = torch.empty(M, N, dtype=x.dtype)", _DEVICE),
+        (
+            "a table on the CPU",
+            "bias_gelu_kernel[grid](x, bias, y",
+            "bias_gelu_kernel[grid](x, torch.zeros(bias.shape, dtype=x.dtype).copy_(bias), y",
+            _DEVICE,
+        ),
+        (
+            "eight programs, whatever the size",
+            _WHOLE_TEXT,
+            _WHOLE_TEXT.replace(_BODY, _STRIDE).replace("(triton.cdiv(M * N, 1024),)", "(8,)"),
+            _SHARED,
+        ),
+        ("blocks of 32 for the 128 threads of a program", _GRID, _GRID.replace("1024", "32"), _SHARED),
+        ("a grid that is a number", "[grid]", "[triton.cdiv(M * N, 1024)]", _ENDS),
+        (
+            "results kept by tensor",
+            "    return y",
+            "    return KEPT.setdefault(id(x), y)\n\n\nKEPT = {}",
+            _AGAIN,
+        ),
         ("the sum kept in memory of its own", "    return y", _DETOUR, _KEPT),
         ("the sum stored first", _GELU, f"{_STORE.replace('y,', 'u,')}\n    {_GELU}", _STORED),
     )
@@ -200,6 +234,20 @@ def bias_gelu_kernel(x_ptr, bias_ptr, y_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_
 """
         + _LAUNCHER
         + "    bias_gelu_kernel[(triton.cdiv(M * N, 65536),)](x, bias, y, M, N, BLOCK=65536)\n    return y\n",
+        "parameters of other names": """
+@triton.jit
+def fused(inputs, row, outputs, size, width, LANES: tl.constexpr):
+    lanes = tl.program_id(0) * LANES + tl.arange(0, LANES)
+    u = tl.load(inputs + lanes, mask=lanes < size, other=0).to(tl.float32)
+    u += tl.load(row + lanes % width).to(tl.float32)
+    tl.store(outputs + lanes, 0.5 * u * (1 + tl.erf(u * 0.7071067811865476)), mask=lanes < size)
+
+
+def bias_gelu(x, bias):
+    flat, y = x.view(-1), torch.empty_like(x)
+    fused[(triton.cdiv(x.numel(), 512),)](flat, bias, y.view(-1), x.numel(), bias.numel(), LANES=512)
+    return y
+""",
         "a helper, a count and a column": """
 @triton.jit
 def gelu(u):

@@ -1,6 +1,6 @@
 """Mistakes in a permuted copy, and other ways to write it."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
@@ -10,6 +10,7 @@ _ANY_SIZE = "also for sizes that are not powers of two"
 _READS = "x is read in the fewest sectors"
 _WRITES = "y is written in the fewest sectors"
 _SHARED = "the blocks share the work"
+_OWN = "nothing passes through memory of its own"
 
 _GUARD = "if (i >= B * S * H * D) return;"
 _INDICES = """int d = i % D;
@@ -17,6 +18,14 @@ _INDICES = """int d = i % D;
     int h = i / D / S % H;
     int b = i / D / S / H;
     y[i] ="""
+_X = "x[((b * S + s) * H + h) * D + d]"
+_WHOLE = f"""__global__ void permuted_copy(float* y, const float* x,
+                              int B, int S, int H, int D)
+{{
+    // BEGIN SOLUTION
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    {_GUARD}
+    {_INDICES} {_X};"""
 _PLACE = "y[((b * H + h) * S + s) * D + d] ="
 
 
@@ -160,8 +169,44 @@ MUTANTS = [
     int i = blockIdx.x * blockDim.x + threadIdx.x;""",
             _SHARED,
         ),
+        ("four batches at most", "y[i] =", "if (b < 4) y[i] =", _WRITTEN),
+        ("256 positions at most", "y[i] =", "if (s < 256) y[i] =", _WRITTEN),
+        ("a place of 16 bits", "y[i] = x[", "y[i] = x[(unsigned short)", _RIGHT),
+        (
+            "each element by an exchange",
+            "y[i] = x[((b * S + s) * H + h) * D + d];",
+            "atomicExch(&y[i], x[((b * S + s) * H + h) * D + d]);",
+            _WRITES,
+        ),
+        (
+            "a multiplication by the reciprocal of D",
+            _INDICES,
+            """float each = 1.0f / D;
+    int rest = i * each, d = i - rest * D, s = rest % S, h = rest / S % H, b = rest / S / H;
+    y[i] =""",
+            _ANY_SIZE,
+        ),
+        (
+            "two warps of a block do all",
+            "int i = blockIdx.x * blockDim.x + threadIdx.x;",
+            """for (int t = threadIdx.x; threadIdx.x < 64 && t < 256; t += 64) {
+        int i = blockIdx.x * 256 + t;
+        if (i >= B * S * H * D) break;
+        int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;
+        y[i] = x[((b * S + s) * H + h) * D + d];
+    }
+    return;
+    int i = 0;""",
+            _SHARED,
+        ),
+        (
+            "each element by way of an array outside",
+            _WHOLE,
+            "__device__ float passed[1 << 20];\n" + _WHOLE.replace("y[i] =", "passed[i] =") + "\n    y[i] = passed[i];",
+            _OWN,
+        ),
         ("an int in place of a float", "y[i] =", "y[i] = (int)", _RIGHT),
-        ("a half in place of a float", "y[i] =", "y[i] = (float)(_Float16)", _RIGHT),
+        ("the bits of a half", f"{_X};", with_bits_of_a_half(_X) + ";", _RIGHT),
     )
 ]
 

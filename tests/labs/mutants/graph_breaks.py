@@ -12,6 +12,8 @@ _ALL = "everything is in the graph"
 _ASKS = "the graph asks for no value"
 _ONCE = "compiled once for all calls"
 
+_DEVICE = "its tensors are on the device of its arguments"
+
 _CLIP = "return x * (limit / norms.clamp(min=limit))"
 _FACTOR = "factor = min((step + 1) / 8, 1.0)"
 _MEAN = "means = x.unflatten(0, (-1, 4)).mean(1)"
@@ -23,6 +25,18 @@ MUTANTS = [
         ("absolute values summed", "x.norm(dim=1, k", "x.norm(p=1, dim=1, k", _CLIPPED),
         ("every row made as long as the limit", "norms.clamp(min=limit)", "norms", _CLIPPED),
         ("nothing returned", "return x", "x", _ENDS),
+        (
+            "ones on the CPU",
+            _CLIP,
+            "return x * torch.minimum(torch.ones(x.shape[0], 1), limit / norms)",
+            _DEVICE,
+        ),
+        (
+            "results kept by shape",
+            _CLIP,
+            "return KEPT.setdefault(x.shape, x * (limit / norms.clamp(min=limit)))\n\n\nKEPT = {}",
+            _CLIPPED,
+        ),
         ("half precision", "x.norm(dim=1, k", "x.bfloat16().norm(dim=1, k", _CLIPPED),
         ("a norm without its gradient", "norms.clamp", "norms.detach().clamp", _GRADIENT),
         ("a factor clamped afterwards", _CLIP, "return x * (limit / norms).clamp(max=1)", _ZEROS),
@@ -91,6 +105,12 @@ MUTANTS = [
     Mutant("pooled", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
         ("one step late", "min((step + 1)", "min(step", _MEANS),
+        (
+            "a result that begins on the CPU",
+            "return factor * means",
+            "return factor * (torch.zeros(means.shape) + means)",
+            _DEVICE,
+        ),
         ("a factor without end", _FACTOR, "factor = (step + 1) / 8", _MEANS),
         ("a quotient without its fraction", "min((step + 1) / 8", "min((step + 1) // 8", _MEANS),
         ("groups of every fourth row", "x.unflatten(0, (-1, 4)).mean(1)", "x.unflatten(0, (4, -1)).mean(0)", _MEANS),

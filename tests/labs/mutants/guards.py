@@ -1,6 +1,6 @@
 """Mistakes in which thread takes which pixel, and other ways to write it."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
@@ -16,10 +16,10 @@ _BLOCKS = "the blocks share the work"
 
 _GUARD = "if (i < H && j < W)"
 _PLACE = """int j = blockIdx.x * blockDim.x + threadIdx.x;
-    int i = blockIdx.y * blockDim.y + threadIdx.y;"""
+    long long i = blockIdx.y * blockDim.y + threadIdx.y;"""
 _PIXEL = """float value = x[i * x_stride + j] / 255.0f;
         y[i * y_stride + j] = (value - mean) / std;"""
-_ROWS = "for (int i = first_i; i < H; i += rows)"
+_ROWS = "for (long long i = first_i; i < H; i += rows)"
 _COLUMNS = "for (int j = first_j; j < W; j += columns)"
 
 MUTANTS = [
@@ -48,7 +48,7 @@ MUTANTS = [
         ("the mean forgotten", "(value - mean) / std", "value / std", _RIGHT),
         ("the mean divided by nothing", "(value - mean) / std", "value - mean / std", _RIGHT),
         ("every row twice", "if (i", "for (int twice = 0; twice < 2; ++twice) if (i", _ONCE),
-        ("a half in place of a float", "(value - mean) / std;", "(float)(_Float16)((value - mean) / std);", _RIGHT),
+        ("the bits of a half", "(value - mean) / std;", with_bits_of_a_half("(value - mean) / std") + ";", _RIGHT),
         (
             "the first block does it all",
             "int j = blockIdx.x",
@@ -59,6 +59,17 @@ MUTANTS = [
     return;
     int j = blockIdx.x""",
             _BLOCKS,
+        ),
+        ("a row's number of eight bits", "y[i * y_stride + j] =", "y[(unsigned char)i * y_stride + j] =", _RACE),
+        ("255 rows at most", "i < H &&", "i < min(H, 255) &&", _WRITTEN),
+        (
+            "one lane of a warp does all of its pixels",
+            "if (i < H && j < W) {",
+            """if (j % 32 == 0 && blockDim.x == 32)
+        for (int k = 0; k < 32; ++k)
+            if (i < H && j + k < W) y[i * y_stride + j + k] = (x[i * x_stride + j + k] / 255.0f - mean) / std;
+    if (i < H && j < W && blockDim.x != 32) {""",
+            _LANES,
         ),
         (
             "a block that is written down",

@@ -1,6 +1,6 @@
 """Mistakes in a transpose in place, and other ways to write it."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
@@ -136,7 +136,7 @@ MUTANTS = [
     Rows upper{of_upper, N % 32 ? 32 : 33}, lower{of_lower, N % 32 ? 32 : 33};""",
             _BANKS,
         ),
-        ("a half in place of a float", "upper[t][j];", "(_Float16)upper[t][j];", _RIGHT),
+        ("the bits of a half", "upper[t][j];", with_bits_of_a_half("upper[t][j]") + ";", _RIGHT),
     )
 ]
 

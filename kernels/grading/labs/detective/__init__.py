@@ -16,22 +16,24 @@ def _blocks(n: int) -> int:
     return -(-n // 64)
 
 
-def _shared_passes(most: Callable[..., int], case: str, name: str, advice: str) -> Property:
-    """Shared memory is passed over at most most(**sizes) times; an atomic counts once a lane, since lanes take turns."""
+def _turns(most: Callable[..., int], case: str, name: str, advice: str) -> Property:
+    """Wavefronts of shared memory and atomics, one a lane, are at most most(**sizes) together."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         trial = next(one for one in trials if one.case == case)
-        passes = {
+        turns = {
             one: one.lanes if one.kind == "atomic" else one.wavefronts
             for one in trial.traces[0].accesses
-            if one.space == "shared"
+            if one.space == "shared" or one.kind == "atomic"
         }
-        if sum(passes.values()) <= most(**trial.sizes):
+        if sum(turns.values()) <= most(**trial.sizes):
             return None
-        worst = max(passes, key=passes.__getitem__)
+        worst = max(turns, key=turns.__getitem__)
+        what = "atomics, one lane after another" if worst.kind == "atomic" else "wavefronts of shared memory"
         return (
-            f"{sum(passes.values()):,} passes over shared memory, where {most(**trial.sizes):,} would do; {passes[worst]:,} "
-            f"of them in line {worst.line}, with {worst.lanes_per_request:.3g} lanes of a warp at a time; {advice}"
+            f"{sum(turns.values()):,} wavefronts of shared memory and atomics, where {most(**trial.sizes):,} would do; "
+            f"line {worst.line} makes {turns[worst]:,} {what}, with {worst.lanes_per_request:.3g} lanes of a warp at a time; "
+            f"{advice}"
         )
 
     return Property(name, broken, "costs")
@@ -62,16 +64,16 @@ def _exercise(
     cases: dict[str, dict],
     drawn: dict[str, dict[str, range]],
     *of_its_own: Property,
+    unwatched: tuple[str, ...] = (),
 ) -> Exercise:
     come = (
         "All threads of the block must reach a barrier, and all lanes that a shuffle's mask names must take part in it."
     )
     every = properties.stays_inside(), termination.reaches_barriers(hint=come), termination.finishes()
-    return Exercise(name=name, language="cuda", call=call, cases=cases, drawn=drawn, properties=(*every, *of_its_own))
-
-
-def _ordered(hint: str) -> Property:
-    return properties.without("race", "uninitialised read", name="no race, and no uninitialised read", hint=hint)
+    judged = (*every, *of_its_own)
+    return Exercise(
+        name=name, language="cuda", call=call, cases=cases, drawn=drawn, unwatched=unwatched, properties=judged
+    )
 
 
 EXERCISES = (
@@ -80,7 +82,9 @@ EXERCISES = (
         calls.smooth,
         {"even": {"n": 256}, "odd": {"n": 1000}, "one": {"n": 1}},
         {"even": {"n": range(256, 4097, 128)}, "odd": {"n": range(129, 1000)}},
-        _ordered(hint="Which 130 elements does the last line read, and which are written? Count both for thread 127."),
+        properties.ordered(
+            hint="Which 130 elements does the last line read, and which are written? Count both for thread 127."
+        ),
         properties.right("even", name="y[i] is the mean of three"),
         properties.right("odd", "one", name="also where a block extends past the end"),
         counters.fewest_sectors(
@@ -104,23 +108,28 @@ EXERCISES = (
             "prime": {"M": 3, "T": 97},
             "one": {"M": 2, "T": 1},
             "ten warps": {"M": 2, "T": 300},
+            "nearly all": {"M": 1, "T": 1023},
+            "all": {"M": 2, "T": 1024},
         },
         {
             "three warps": {"M": range(3, 9), "T": range(96, 513, 32)},
             "prime": {"M": range(1, 5), "T": range(33, 300)},
             "ten warps": {"T": range(289, 1000)},
+            "nearly all": {"T": range(513, 1024)},
         },
-        _ordered(hint="Within a step, no thread may read what another writes."),
+        properties.ordered(hint="Within a step, no thread may read what another writes."),
         properties.right("power of two", name="y[m] is the sum of row m"),
         properties.right(
             "three warps",
             "prime",
             "one",
             "ten warps",
+            "nearly all",
+            "all",
             name="for a block of any size",
             hint="Follow a block of 6 with pencil and paper: which thread adds which element, at half = 3, and then?",
         ),
-        _shared_passes(
+        _turns(
             lambda M, T: M * T // 2,
             "three warps",
             name="the threads share the additions",
@@ -166,6 +175,15 @@ EXERCISES = (
             advice="a warp writes 32 neighbouring bins at once",
         ),
         counters.at_most(
+            ("atomics", "global_atomic_requests"),
+            lambda n, values: n,
+            "many",
+            "odd",
+            "few",
+            name="an atomic in shared memory for each number, and no other",
+            advice="nothing else is updated by several threads at once",
+        ),
+        counters.at_most(
             "barriers", lambda n, values: 3 * 2, name="two barriers a block", advice="three phases have two boundaries"
         ),
     ),
@@ -174,7 +192,9 @@ EXERCISES = (
         calls.distances,
         {"one tile": {"n": 64}, "tiles": {"n": 256}, "odd": {"n": 200}, "few": {"n": 7}},
         {"tiles": {"n": range(320, 641, 64)}, "odd": {"n": range(65, 300)}},
-        _ordered(hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"),
+        properties.ordered(
+            hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"
+        ),
         properties.right(
             "one tile",
             "tiles",
@@ -184,7 +204,7 @@ EXERCISES = (
         ),
         properties.right("odd", "few", name="also where the last tile is not full"),
         counters.at_most(
-            "global_load_requests",
+            ("global_load_requests", "global_atomic_requests"),
             lambda n: 4 * _blocks(n) * (_blocks(n) + 1),
             name="x still goes through the tile",
             advice="64 threads need each element: one of them reads it for all",
@@ -201,15 +221,21 @@ EXERCISES = (
         calls.running_sum,
         {"even": {"n": 256}, "odd": {"n": 200}, "few": {"n": 5}},
         {"even": {"n": range(4096, 8193, 128)}, "odd": {"n": range(129, 600)}},
-        _ordered(hint="Each block has its own stretches of y."),
+        properties.ordered(hint="Each block has its own stretches of y."),
         _GIVEN,
         properties.right("even", name="y[i] is the sum of its stretch, from the first element to i"),
         properties.right("odd", "few", name="also where a stretch is not full"),
         counters.at_most(
-            "shared_store_wavefronts",
+            ("shared_store_wavefronts", "atomics"),
             lambda n: 0,
             name="the sums are still passed by shuffles",
             advice="within a warp, registers can be passed directly",
+        ),
+        counters.at_most(
+            "shuffles",
+            lambda n: 10 * 4 * -(-n // 128),  # of four warps a block
+            name="as many shuffles as it takes steps",
+            advice="a sum of 2, 4, 8, 16 and 32 elements: five steps, each with one shuffle",
         ),
         counters.at_most(
             "global_load_requests",
@@ -227,15 +253,19 @@ EXERCISES = (
             "all alike": {"M": 2, "N": 128, "values": 1},
             "one": {"M": 2, "N": 1, "values": 10},
             "long": {"M": 1, "N": 70_000, "values": 1 << 24},
+            "far": {"M": 1, "N": (1 << 24) + 2, "values": 0},  # no float has the last place
         },
         {"all different": {"N": range(4000, 8000)}, "ties": {"M": range(1, 6), "N": range(129, 600)}},
-        _ordered(
+        properties.ordered(
             hint="Two threads find the same largest value at different positions. What does each do with `first`?"
         ),
         properties.right("all different", name="where[m] is the position of the largest value of row m"),
         properties.right("ties", "all alike", "one", name="of equal values, the first"),
         properties.right(
-            "long", name="also in a row of many thousand elements", hint="How large is the largest position?"
+            "long",
+            "far",
+            name="also in a row of many thousand elements",
+            hint="How large is the largest position?",
         ),
         counters.at_most(
             "global_load_requests",
@@ -249,5 +279,6 @@ EXERCISES = (
             name="at most three barriers a row",
             advice="a barrier does not decide between threads that have no order",
         ),
+        unwatched=("far",),
     ),
 )

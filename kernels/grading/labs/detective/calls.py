@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from kernels.grading.exercise import Call
@@ -21,7 +22,10 @@ def smooth(random: torch.Generator, n: int) -> Call:
 def row_total(random: torch.Generator, M: int, T: int) -> Call:
     x = torch.randn(M, T, generator=random) + 0.5
     args = {"y": torch.empty(M), "x": x}
-    return Call(args, {"y": x.double().sum(1)}, {"y": x.sum(1)}, grid=(M,), block=(T,), shared_mem=4 * T)
+    baseline = torch.from_numpy(
+        np.add.accumulate(x.numpy(), axis=1)[:, -1]
+    )  # of all orders, the one with the most rounding
+    return Call(args, {"y": x.double().sum(1)}, {"y": baseline}, grid=(M,), block=(T,), shared_mem=4 * T)
 
 
 def histogram(random: torch.Generator, n: int, values: int) -> Call:
@@ -53,8 +57,12 @@ def running_sum(random: torch.Generator, n: int) -> Call:
 
 
 def first_largest(random: torch.Generator, M: int, N: int, values: int) -> Call:
-    x = torch.randint(0, values, (M, N), generator=random) / 8  # not whole, and as exact
-    x[:, 1 << 16 :] += values  # so that no place is known by 16 bits
+    if values:
+        x = torch.randint(0, values, (M, N), generator=random) / 8  # not whole, and as exact
+        x[:, 1 << 16 :] += values  # so that no place is known by 16 bits
+    else:
+        x = torch.zeros(M, N)
+        x[:, -1] = 1
     first = (x == x.amax(1, keepdim=True)).int().argmax(1).int()
     args = {"where": torch.empty(M, dtype=torch.int32), "x": x, "N": N}
     return Call(args, {"where": first}, grid=(M,), block=(128,))

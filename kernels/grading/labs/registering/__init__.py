@@ -6,7 +6,7 @@ import torch
 
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.labs.registering import layouts, observers, properties
-from kernels.grading.python import triton_compile
+from kernels.grading.python import devices, triton_compile
 
 _IMPORTS = "import torch; from kernels.grading.labs.registering.starter import "
 
@@ -67,7 +67,7 @@ def _averaged(
     )
 
 
-_CONTIGUOUS = ("first", "other", "more", "float16", "no rows")
+_CONTIGUOUS = ("first", "other", "more", "again", "float16", "no rows")
 _STRIDED = ("transposed", "part")
 
 EXERCISES = (
@@ -82,6 +82,7 @@ EXERCISES = (
             "transposed": {"M": 2, "N": 8, "x": layouts.TRANSPOSED, "dy": layouts.ONE_VALUE},
             "other": {"M": 3, "N": 5},
             "more": {"M": 4, "N": 9},
+            "again": {"M": 2, "N": 6},
             "no rows": {"M": 0, "N": 4},
         },
         drawn={
@@ -90,12 +91,14 @@ EXERCISES = (
             "part": {"M": range(2, 5), "N": range(9, 40)},
         },
         prelude=_IMPORTS + "launch_backward, launch_forward",
+        parameters=("x", "eps"),
         observe=observers.differentiable,
         modules=observers.MODULES,
         seconds=60,
         properties=(
             triton_compile.finishes(properties.ADVICE),
             properties.an_operator("rms_norm"),
+            devices.together(),
             properties.right(
                 "y",
                 *_CONTIGUOUS,
@@ -157,6 +160,13 @@ EXERCISES = (
                 hint="launch_backward assumes that both are contiguous. dy may be transposed, or one value with strides of 0.",
             ),
             properties.fact_property(
+                "mixed",
+                "a backward has the x of its own forward",
+                "right",
+                properties.mixed,
+                "ctx belongs to one call. A variable outside has what the last call has left in it.",
+            ),
+            properties.fact_property(
                 "unnoticed",
                 "a change of x before the backward is noticed",
                 "right",
@@ -165,6 +175,13 @@ EXERCISES = (
                 "of ctx is not.",
             ),
             properties.fact_property("kept", "nothing but x is kept", "right", properties.kept),
+            properties.fact_property(
+                "schemas",
+                "the schemas declare what is changed",
+                "right",
+                lambda found, _: found and properties.schema(*found),
+                "mutates_args has the names of the arguments that an operator writes to, and no others.",
+            ),
             properties.launched_once(
                 "forward and backward are one launch each",
                 {"launched": "rms_norm_kernel", "backward launched": "rms_norm_backward_kernel"},
@@ -198,12 +215,14 @@ EXERCISES = (
             "part": {"M": range(2, 9), "N": range(9, 40)},
         },
         prelude=_IMPORTS + "launch_ema",
+        parameters=("average", "value", "decay"),
         observe=observers.in_place,
         modules=observers.MODULES,
         seconds=60,
         properties=(
             triton_compile.finishes(properties.ADVICE),
             properties.an_operator("ema_"),
+            devices.together(),
             properties.right(
                 "average",
                 "first",

@@ -4,7 +4,6 @@ operator whose earlier steps hold, so that a mistake is reported soon.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from kernels.grading.labs.registering import layouts
 from kernels.grading.labs.registering.calls import Called, Calls
 from kernels.grading.properties.differences import differing
 from kernels.grading.python import torch_compile
+from kernels.grading.python.places import line_of
 
 # What opcheck and Triton's interpreter import when they are first called, which takes longer than all the rest.
 _LATE = (
@@ -34,7 +34,8 @@ def differentiable(function: Callable, args: Mapping[str, Any]) -> tuple[Any, di
     "operators", "launched": of the forward, by name, and "backward operators", "backward launched".
     "strides": those of y, where it is not contiguous.
     "fake", "backward fake": how its fake implementation differs from an operator, in words, or None.
-    "gradient": why there is none. "kept": what the backward keeps beside x. "unnoticed": whether it was computed from
+    "gradient": why there is none. "kept": what the backward keeps beside x. "schemas": a schema that is not right. "mixed":
+    whether the gradient is that of a later call. "unnoticed": whether it was computed from
     values of x that came later. "opcheck": what that found first. And those of `torch_compile.with_gradient`.
     """
     x, eps = layouts.matrix(args["x"], args["x_is"])[0], args["eps"]
@@ -56,11 +57,13 @@ def differentiable(function: Callable, args: Mapping[str, Any]) -> tuple[Any, di
     if facts["gradient"] or not backward.operators:
         return (y, dx), facts
     facts["backward fake"] = next(filter(None, (_fake(*one) for one in backward.operators)), None)
+    facts["schemas"] = _misdeclared(forward, backward) if len(x) else None
     is_first = len(_held) == 1
     if is_first:
+        facts["mixed"] = _mixed(function, x, eps, dy, dx)
         facts["unnoticed"] = _unnoticed(function, x, eps, dy, dx)
     is_once = not len(x) or len(forward.launched) == len(backward.launched) == 1
-    is_kept = not facts.get("unnoticed") and not facts.get("kept")
+    is_kept = not (facts.get("mixed") or facts.get("unnoticed") or facts.get("kept") or facts["schemas"])
     _held[-1] = is_once and is_kept and _is_near(y, dx, x, dy, eps)
     if all(_held) and args["x_is"] == layouts.TRANSPOSED:
         facts["opcheck"] = _opcheck(backward.operators, _ALONE) or _opcheck(forward.operators, wanting=True)
@@ -174,11 +177,33 @@ def _named(kept: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> str:
 
 
 def _attributes(node: Any) -> list[torch.Tensor]:
-    """The tensors that lie on a node of autograd's graph as attributes, and on those before it."""
+    """The tensors that lie on a node of autograd's graph as attributes, or in tuples and the like, and on those before it."""
     if node is None:
         return []
-    here = [one for one in getattr(node, "__dict__", {}).values() if isinstance(one, torch.Tensor)]
-    return here + [one for before, _ in node.next_functions for one in _attributes(before)]
+    return _tensors(list(getattr(node, "__dict__", {}).values())) + [
+        one for before, _ in node.next_functions for one in _attributes(before)
+    ]
+
+
+def _misdeclared(*calls: Calls) -> tuple[set[str], set[str], int] | None:
+    """Of the first operator whose schema is not right: the names of the arguments that it marks as changed, of those that
+    were, and 0, since it may return what it likes."""
+    for (operator, *_), changed in (
+        (one, of) for call in calls for one, of in zip(call.operators, call.changed, strict=True)
+    ):
+        declared = {one.name for one in operator._schema.arguments if one.alias_info and one.alias_info.is_write}
+        if declared != changed:
+            return declared, changed, 0
+    return None
+
+
+def _mixed(function: Callable, x: torch.Tensor, eps: float, dy: torch.Tensor, dx: torch.Tensor) -> bool:
+    """Whether a forward of other values, between a forward and its backward, goes into the gradient."""
+    start = x.clone().requires_grad_()
+    y = function(start, eps)
+    function((1 - 2 * x).requires_grad_(), eps)
+    (found,) = torch.autograd.grad(y, start, dy)
+    return not torch.allclose(found, dx)
 
 
 def _unnoticed(function: Callable, x: torch.Tensor, eps: float, dy: torch.Tensor, dx: torch.Tensor) -> bool:
@@ -212,8 +237,7 @@ def _opcheck(
 
 def _described(error: BaseException) -> str:
     """The first line of what was raised, and the line of the submission that it came from."""
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if "/submission-" in one.filename]
     said = next(filter(None, str(error).splitlines()), type(error).__name__)
     if "_local_scalar_dense" in said or "data-dependent" in said:
         said = "it asks for a value, and tensors without memory have none"
-    return f"{said}\n    {frames[-1].lineno} | {frames[-1].line}" if frames else said
+    return f"{said}{line_of(error)}"

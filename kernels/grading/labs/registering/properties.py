@@ -132,3 +132,12 @@ def unnoticed(is_so: bool, trial: Trial) -> str | None:
         "x was changed in place after the forward, and the backward computed with the new values: no error, and a wrong "
         "gradient"
     )
+
+
+def mixed(is_so: bool, trial: Trial) -> str | None:
+    if not is_so:
+        return None
+    return (
+        "the operator was called with x, then with other values, and then the first call's backward was run: its gradient is "
+        "that of the other values"
+    )

@@ -42,6 +42,21 @@ _RUNNING_SUM = (
         "the sums are still passed by shuffles",
     ),
     (
+        "every lane asks every other",
+        _SCAN,
+        "float own = sum;\n    sum = 0;\n    for (int k = 0; k < 32; ++k) {\n"
+        "        float other = __shfl_sync(0xffffffff, own, k);\n        if (k <= lane) sum += other;\n    }",
+        "as many shuffles as it takes steps",
+    ),
+    (
+        "atomics in place of shuffles",
+        _SCAN,
+        "__shared__ float s[128];\n    atomicExch(&s[threadIdx.x], 0.0f);\n    __syncwarp();\n"
+        "    for (int k = lane; k < 32; ++k) atomicAdd(&s[threadIdx.x - lane + k], sum);\n"
+        "    __syncwarp();\n    sum = s[threadIdx.x];",
+        "the sums are still passed by shuffles",
+    ),
+    (
         "every lane adds up its own",
         _SCAN,
         "for (int k = 1; k <= lane && i < n; ++k) sum += x[i - k];",
@@ -84,6 +99,12 @@ _FIRST_LARGEST = (
         _then("atomicMin(&first, (unsigned short)n);"),
         "also in a row of many thousand elements",
     ),
+    (
+        "places as floats",
+        _FOUND,
+        _then("atomicMin(&first, (int)(float)n);"),
+        "also in a row of many thousand elements",
+    ),
     ("places of 15 bits", _FOUND, _then("atomicMin(&first, n & 0x7fff);"), "also in a row of many thousand elements"),
     ("no barrier before the search", "__syncthreads();\n    // BEGIN", "// BEGIN", _ORDER),
     (
@@ -93,9 +114,14 @@ _FIRST_LARGEST = (
         _ORDER,
     ),
     ("a loop one too long", _SEARCH, _SEARCH.replace("n < N", "n <= N"), _INSIDE),
-    ("spare threads leave", "x += blockIdx.x * N;", "x += blockIdx.x * N; if (threadIdx.x >= N) return;", _COME),
+    (
+        "spare threads leave",
+        "x += (long long)blockIdx.x * N;",
+        "x += (long long)blockIdx.x * N; if (threadIdx.x >= N) return;",
+        _COME,
+    ),
     ("a barrier for who finds it", _FOUND, _then("{ __syncthreads(); first = n; }"), _COME),
-    ("a division by 0", "x += blockIdx.x * N;", "x += blockIdx.x * N % (N / 1024);", _ENDS),
+    ("a division by 0", "x += (long long)blockIdx.x * N;", "x += (long long)blockIdx.x * N % (N / 1024);", _ENDS),
     (
         "one thread searches",
         _SEARCH,

@@ -167,7 +167,7 @@ _BODIES = {
     },
     "first_largest": {
         "value and place in one word": """    __shared__ unsigned long long best;
-    x += blockIdx.x * N;
+    x += (long long)blockIdx.x * N;
     if (threadIdx.x == 0) best = 0;
     __syncthreads();
     for (int n = threadIdx.x; n < N; n += 128)
@@ -177,7 +177,7 @@ _BODIES = {
 }""",
         "one atomic a thread": """    __shared__ unsigned most;
     __shared__ int first;
-    x += blockIdx.x * N;
+    x += (long long)blockIdx.x * N;
     if (threadIdx.x == 0) { most = 0; first = N; }
     __syncthreads();
     float mine = 0;

@@ -1,6 +1,6 @@
 """Wrong ways to fix the detective's kernels that pass values on in shared memory, among them what people try first."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _COME = "all threads reach each barrier and shuffle"
@@ -75,6 +75,19 @@ _ROW_TOTAL = (
         "if (t > 0) atomicAdd(&s[0], s[t]);\n    __syncthreads();",
         "the threads share the additions",
     ),
+    (
+        "all add to y",
+        _TREE,
+        "if (t == 0) y[blockIdx.x] = 0;\n    __syncthreads();\n    atomicAdd(&y[blockIdx.x], s[t]);\n    return;",
+        "the threads share the additions",
+    ),
+    (
+        "a tree for 512 threads",
+        _TREE,
+        "for (int half = 256; half > 0; half /= 2) {\n"
+        "        if (t < half && t + half < blockDim.x) s[t] += s[t + half];\n        __syncthreads();\n    }",
+        _ANY_BLOCK,
+    ),
     ("two barriers a step", _STEP, f"{_STEP} __syncthreads();", "one barrier a step"),
 )
 
@@ -108,6 +121,12 @@ _HISTOGRAM = (
         _CLEAR,
         "if (t == 0) for (int b = 0; b < 256; ++b) bins[b] = 0;",
         "the threads share the clearing",
+    ),
+    (
+        "one thread clears all by atomics",
+        _CLEAR,
+        "if (t == 0) for (int b = 0; b < 256; ++b) atomicExch(&bins[b], 0);",
+        "an atomic in shared memory for each number, and no other",
     ),
     (
         "a barrier at every clearing",
@@ -162,7 +181,7 @@ _DISTANCES = (
     (
         "a tile of 16 bits",
         "tile[t] = x[first + t];",
-        "tile[t] = __int_as_float(__float_as_int(x[first + t]) & 0xffffe000);",  # as many as a __half keeps
+        f"tile[t] = {with_bits_of_a_half('x[first + t]')};",
         "y[i] is the sum of the distances to all points",
     ),
     ("whole tiles only", "first < n;", "first + 63 < n;", "also where the last tile is not full"),

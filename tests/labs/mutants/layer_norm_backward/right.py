@@ -68,6 +68,43 @@ ACCEPTED = {
     tl.store(dbias_ptr + program * N + columns, dbias, mask=inside)
 """
         + LAUNCHER.replace("= 8", "= 16"),
+        "sums by a function of its own, and parameters of other names": """@triton.jit
+def plus(a, b):
+    return a + b
+
+
+@triton.jit
+def mean_of(values, N):
+    return tl.reduce(values, 0, plus) / N
+
+
+@triton.jit
+def backward(g_out, inputs, scale, g_in, g_scale, g_shift, M, N, eps, BLOCK_N: tl.constexpr):
+    columns = tl.arange(0, BLOCK_N)
+    here = columns < N
+    w = tl.load(scale + columns, here, 0.0).to(tl.float32)
+    sums_w = tl.zeros((BLOCK_N,), tl.float32)
+    sums_b = tl.zeros((BLOCK_N,), tl.float32)
+    for row in range(tl.program_id(0), M, tl.num_programs(0)):
+        dy = tl.load(g_out + row * N + columns, here, 0.0).to(tl.float32)
+        x = tl.load(inputs + row * N + columns, here, 0.0).to(tl.float32)
+        c = tl.where(here, x - mean_of(x, N), 0.0)
+        r = 1 / tl.sqrt(mean_of(c * c, N) + eps)
+        n, g = c * r, dy * w
+        tl.store(g_in + row * N + columns, r * (g - mean_of(g, N) - n * mean_of(g * n, N)), here)
+        sums_w += dy * n
+        sums_b += dy
+    tl.store(g_scale + tl.program_id(0) * N + columns, sums_w, here)
+    tl.store(g_shift + tl.program_id(0) * N + columns, sums_b, here)
+
+
+def layer_norm_backward(dy, x, weight, eps):
+    M, N = x.shape
+    dx, sums = torch.empty_like(x), x.new_empty(2, 8, N, dtype=torch.float32)
+    block = triton.next_power_of_2(N)
+    backward[(8,)](dy, x, weight, dx, sums[0], sums[1], M, N, eps, BLOCK_N=block)
+    return dx, sums[0].sum(0).to(x.dtype), sums[1].sum(0).to(x.dtype)
+""",
         "tiles of four rows": _HEAD
         + """    program = tl.program_id(0)
     columns = tl.arange(0, BLOCK_N)[None, :]

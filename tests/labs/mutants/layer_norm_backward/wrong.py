@@ -6,6 +6,7 @@ from mutants.layer_norm_backward.right import ACCEPTED, LAUNCHER
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
 _COMPILES = "it compiles for a GPU"
+_DEVICE = "its tensors are on the device of its arguments"
 _EVERY_ROW = "every row is handled, however many there are"
 _DBIAS = "dbias is the sum of dy over all rows"
 _DWEIGHT = "dweight is the sum of dy · n over all rows"
@@ -86,6 +87,12 @@ MUTANTS = [
         ),
         ("an argument too few", "    BLOCK_N=triton", "    # BLOCK_N=triton", _ENDS),
         ("a sum that begins as a number", "dbias = tl.zeros((BLOCK_N,), tl.float32)", "dbias = 0.0", _COMPILES),
+        (
+            "partial sums on the CPU",
+            "dbias = torch.empty(programs, N, device=x.device)",
+            "dbias = torch.empty(programs, N)",
+            _DEVICE,
+        ),
         ("whole turns only", _ROWS, "range(program, M // 8 * 8, 8)", _EVERY_ROW),
         ("all programs leave their sums in the first row", "dbias_ptr + program * N", "dbias_ptr", _DBIAS),
         ("dbias of the last row only", "dbias += dy", "dbias = dy", _DBIAS),
@@ -121,6 +128,8 @@ MUTANTS = [
             _MEAN,
         ),
         ("4,096 columns at most", "triton.next_power_of_2(N)", "min(triton.next_power_of_2(N), 4096)", _WIDTHS),
+        ("16,384 columns at most", "triton.next_power_of_2(N)", "min(triton.next_power_of_2(N), 16384)", _WIDTHS),
+        ("a mean of g over the block", "mean_g = tl.sum(g) / N", "mean_g = tl.sum(g) / BLOCK_N", _LANES),
         ("8,192 columns, written down", "triton.next_power_of_2(N)", "8192", _WIDTHS),
         ("dx in x", "dx = torch.empty_like(x)", "dx = x", _GIVEN),
         (

@@ -1,6 +1,6 @@
 """Mistakes in a reduction of a block."""
 
-from mutants import Mutant
+from mutants import Mutant, with_bits_of_a_half
 
 _INSIDE = "it stays inside its arrays"
 _ENDS = "it runs to its end"
@@ -17,6 +17,8 @@ _COME = "all threads reach each barrier and shuffle"
 _LONG = "also for a very long row"
 _INFINITE = "also where values are infinite"
 _SHARED = "all warps of all blocks share the rows"
+_STEPS = "five steps within a warp"
+_ATOMICS = "lanes do not meet by atomics"
 _DETOUR = "nothing passes through global memory"
 
 _LOOP = "for (int n = threadIdx.x; n < N; n += blockDim.x)"
@@ -78,7 +80,7 @@ MUTANTS = [
             "lane < 7 ? values[lane] : least",
             _RIGHT,
         ),
-        ("the row of another block", "x += blockIdx.x * N;", "x += blockIdx.x / 2 * N;", _RIGHT),
+        ("the row of another block", "x += (long long)blockIdx.x * N;", "x += blockIdx.x / 2 * N;", _RIGHT),
         ("a division by 0", "lane = threadIdx.x % 32", "lane = threadIdx.x % (N / 2048)", _ENDS),
         ("a loop that stays where it is", _LOOP, _LOOP.replace("+= blockDim.x", "+= blockDim.y - 1"), _ENDS),
         ("whole strides only", "n < N;", "n < N / 256 * 256;", _ANY_SIZE),
@@ -118,6 +120,45 @@ MUTANTS = [
     other ^= other >> 31 & 0x7fffffff;
     if (other > own || (other == own && other_i < i)) {""",
             _TIES,
+        ),
+        (
+            "indices as floats between warps",
+            "__shared__ int indices",
+            "__shared__ float indices",
+            _LONG,
+        ),
+        (
+            "two warps read the row",
+            _LOOP,
+            "for (int n = threadIdx.x; n < N && warp < 2; n += 64)",
+            _SHARED,
+        ),
+        (
+            "every lane asks every other",
+            _SHUFFLES.join((_BEST, "        take_better(v, i, other_v, other_i);\n    }\n}")),
+            """__device__ void best_of_warp(float& v, int& i)
+{
+    float own_v = v;
+    int own_i = i;
+    for (int lane = 0; lane < 32; ++lane)
+        take_better(v, i, __shfl_sync(0xffffffff, own_v, lane), __shfl_sync(0xffffffff, own_i, lane));
+}""",
+            _STEPS,
+        ),
+        (
+            "all threads meet at a word of shared memory",
+            f"best_of_warp(v, i);\n    {_LEAVE}\n    __syncthreads();\n    {_LAST_STEP}",
+            """__shared__ unsigned long long best;
+    if (threadIdx.x == 0) best = 0;
+    __syncthreads();
+    unsigned bits = __float_as_uint(v + 0.0f);
+    bits = bits & 0x80000000 ? ~bits : bits | 0x80000000;
+    atomicMax(&best, (unsigned long long)bits << 32 | (unsigned)~i);
+    __syncthreads();
+    i = ~(unsigned)best;
+    if (threadIdx.x > 0) return;
+    v = x[i];""",
+            _ATOMICS,
         ),
         ("indices of 16 bits between warps", "__shared__ int indices", "__shared__ short indices", _LONG),
         ("the last elements of long rows forgotten", "n < N;", "n < (N > 1024 ? N / 4 * 4 : N);", _ANY_SIZE),
@@ -163,7 +204,12 @@ MUTANTS = [
             + _LEAVE,
             _LANES,
         ),
-        ("half precision", "take_better(v, i, x[n], n)", "take_better(v, i, (float)(_Float16)x[n], n)", _RIGHT),
+        (
+            "the bits of a half",
+            "take_better(v, i, x[n], n)",
+            f"take_better(v, i, {with_bits_of_a_half('x[n]')}, n)",
+            _RIGHT,
+        ),
         (
             "a stretch for each thread",
             _LOOP,
@@ -178,7 +224,7 @@ MUTANTS = [
         ),
         (
             "the last block reads all rows",
-            "x += blockIdx.x * N;",
+            "x += (long long)blockIdx.x * N;",
             """if (blockIdx.x + 1 < gridDim.x) return;
     for (int m = 0; m + 1 < gridDim.x; ++m) {
         float v = least;
@@ -193,7 +239,7 @@ MUTANTS = [
         if (threadIdx.x == 0) { value[m] = v; index[m] = i; }
         __syncthreads();
     }
-    x += blockIdx.x * N;""",
+    x += (long long)blockIdx.x * N;""",
             _SHARED,
         ),
         (

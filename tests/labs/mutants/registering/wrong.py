@@ -14,6 +14,9 @@ _DX = "dx is what the backward kernel computes"
 _DX_STRIDES = "also where dy or x is not contiguous"
 _NOTICED = "a change of x before the backward is noticed"
 _KEPT = "nothing but x is kept"
+_DEVICE = "its tensors are on the device of its arguments"
+_OWN = "a backward has the x of its own forward"
+_SCHEMAS = "the schemas declare what is changed"
 _LAUNCH = "forward and backward are one launch each"
 _FAKE_BACKWARD = "the backward's fake implementation describes the result, too"
 _OPCHECK = "opcheck finds nothing"
@@ -66,6 +69,12 @@ MUTANTS = [
             _REGISTERED,
             f"{_REGISTERED}\n\n\ndef rms_norm(x, eps):\n    {_FORWARD}",
             _SEEN,
+        ),
+        (
+            "a copy on the CPU",
+            _FORWARD,
+            "return launch_forward(torch.empty(x.shape, dtype=x.dtype).copy_(x), eps)",
+            _DEVICE,
         ),
         ("a fixed eps", _FORWARD, "return launch_forward(x.contiguous(), 1e-5)", _Y),
         ("x centred in place", _FORWARD, "x -= x.mean()\n    " + _FORWARD, _Y),
@@ -134,6 +143,32 @@ MUTANTS = [
             _KEPT,
         ),
         ("y kept as an attribute", _SAVED, f"{_SAVED}\n    ctx.y = output", _KEPT),
+        ("y kept in a tuple", _SAVED, f"{_SAVED}\n    ctx.more = (output,)", _KEPT),
+        (
+            "the last x, outside of ctx",
+            f"{_SAVED}\n\n\ndef backward(ctx, dy):\n    {_LOADED}",
+            "LAST[0] = x\n\n\nLAST = [None]\n\n\ndef backward(ctx, dy):\n    x = LAST[0]",
+            _OWN,
+        ),
+        (
+            "a copy of the last x, outside of ctx",
+            f"{_SAVED}\n\n\ndef backward(ctx, dy):\n    {_LOADED}",
+            "LAST[0] = x.clone()\n\n\nLAST = [None]\n\n\ndef backward(ctx, dy):\n    x = LAST[0]",
+            _OWN,
+        ),
+        (
+            "a backward that says it changes dy",
+            _BACKWARD_OP,
+            _BACKWARD_OP.replace("()", '{"dy"}'),
+            _SCHEMAS,
+        ),
+        (
+            "results kept by shape",
+            _FORWARD,
+            "if (x.shape, x.dtype) not in KEPT:\n        KEPT[x.shape, x.dtype] = launch_forward(x.contiguous(), eps)\n"
+            "    return KEPT[x.shape, x.dtype].clone()\n\n\nKEPT = {}",
+            _Y,
+        ),
         ("a copy of x kept", _SAVED, "ctx.save_for_backward(x.clone())", _KEPT),
         ("a copy of x kept where that has other strides", _SAVED, "ctx.save_for_backward(x.contiguous())", _KEPT),
         (
@@ -201,6 +236,12 @@ MUTANTS = [
         ("average returned", "average.copy_(new)", "return average.copy_(new)", _ENDS),
         ("a result promised", ") -> None:", ") -> torch.Tensor:", _SCHEMA),
         ("the kernel alone", '@torch.library.custom_op("course::ema_", mutates_args={"average"})\n', "", _SEEN),
+        (
+            "a copy on the CPU",
+            "new = average.contiguous()",
+            "new = torch.empty(average.shape, dtype=average.dtype).copy_(average)",
+            _DEVICE,
+        ),
         ("value and average exchanged", "launch_ema(new, value.contiguous()", "launch_ema(value, new", _AVERAGE),
         ("decay from the other end", "value.contiguous(), decay)", "value.contiguous(), 1 - decay)", _AVERAGE),
         (
