@@ -47,7 +47,8 @@ def explained(
         return f"a stack overflow{line}, in {thread}: recursion without an end, or more than 512 KiB of local memory a thread"
     if fault.kind == _MISALIGNED:
         return (
-            f"a misaligned access{line}: {thread} accesses 16 bytes, as of a float4, at an address that is not a multiple of 16"
+            f"a misaligned access{line}: {thread} accesses 16 bytes, as of a float4, at an address that is not a multiple "
+            "of 16"
         )
     if fault.kind == _NULL:
         return (
