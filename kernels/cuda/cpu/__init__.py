@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from kernels.cuda import gpu_compiler
 from kernels.cuda.cpu import build, elf, faults, guards
 from kernels.cuda.cpu.variables import declared_variables, static_shared_bytes
 from kernels.cuda.errors import CompileError
@@ -156,7 +157,10 @@ class Function:
 
 def load(source: Source) -> dict[str, Function]:
     """The kernels of a source by name, compiled unless the cache has them."""
-    return functions(source, build.kernel_library(source), _open)
+    verdict = gpu_compiler.verdict(source)
+    library = build.kernel_library(source)
+    verdict()
+    return functions(source, library, _open)
 
 
 def functions(source: Source, path: Path, open_library: Callable[[Path, bool], ctypes.CDLL]) -> dict[str, Function]:
