@@ -12,6 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from kernels.cuda.parameters import Parameter, refuse_other_kind
+from kernels.cuda.pointees import dtypes_of, refuse_other_dtype
 from kernels.hardware import LAUNCH_BLOCK, LAUNCH_GRID, REFERENCE
 
 SHARED_BYTES = REFERENCE.static_shared_bytes_per_block  # of a block, static and dynamic together, unless raised
@@ -104,7 +105,7 @@ class Layout:
         self.sizes, self.offsets = tuple(sizes), tuple(offsets)
         # Else some of the source is for other machines.
         self._declared = declared if len(declared) == len(sizes) else (None,) * len(sizes)
-        self._checked: dict[tuple[type, ...], tuple[struct.Struct, list[int], list[int]]] = {}
+        self._checked: dict[tuple[type, ...], tuple[struct.Struct, list[tuple[int, frozenset]], list[int]]] = {}
 
     def pack(self, args: Sequence[Any], device: torch.device) -> bytes:
         """The bytes of all arguments, whose tensors are on `device`."""
@@ -114,9 +115,9 @@ class Layout:
             values = [*args]
             for place in nulls:
                 values[place] = 0
-            for place in tensors:
+            for place, dtypes in tensors:
                 tensor = args[place]
-                if tensor.device != device:
+                if tensor.device != device or (dtypes and tensor.dtype not in dtypes):
                     break
                 values[place] = tensor.data_ptr()
             else:
@@ -131,6 +132,8 @@ class Layout:
         for index, (arg, size, offset) in enumerate(zip(args, self.sizes, self.offsets, strict=True)):
             if parameter := self._declared[index]:
                 refuse_other_kind(index, arg, parameter, size)
+                if isinstance(arg, torch.Tensor) and size == 8:
+                    refuse_other_dtype(index, parameter.name, parameter.pointee, arg)
             packed = packed.ljust(offset, b"\0") + _pack_one(index, arg, size)
         # All checks but the range of an int are of types: arguments of the same need them once.
         codes = [_code(arg, size) for arg, size in zip(args, self.sizes, strict=True)]
@@ -138,7 +141,12 @@ class Layout:
             form, end = "<", 0
             for code, size, offset in zip(codes, self.sizes, self.offsets, strict=True):
                 form, end = f"{form}{offset - end}x{code}", offset + size
-            tensors = [place for place, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+            pointees = (one.pointee if one else "" for one in self._declared)
+            tensors = [
+                (place, frozenset(dtypes_of(pointee)))
+                for place, (arg, pointee) in enumerate(zip(args, pointees, strict=True))
+                if isinstance(arg, torch.Tensor)
+            ]
             nulls = [place for place, arg in enumerate(args) if arg is None]
             self._checked[kinds] = struct.Struct(form), tensors, nulls
         return packed

@@ -67,7 +67,13 @@ class Function:
         return None
 
     def launch(
-        self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        args: Sequence[Any],
+        packed: bytes,
+        shared_mem: int,
+        cooperative: bool,
     ) -> str | None:
         """Queues the kernel on torch's current stream of the device. An error's text, or None."""
         threads = block[0] * block[1] * block[2]

@@ -38,8 +38,7 @@ def isolated(
     Raises what a launch raises, and:
         worker.TimeLimit: it did not end: an endless loop, a spin-wait for a block that does not run.
         worker.MemoryLimit: it took more memory.
-        worker.WorkerDied: it read or wrote memory that is not its own, or ended its process.
-        LaunchError: on a GPU, where such an access is an error of the launch.
+        worker.WorkerDied: it ended its process.
     """
     args = tuple(args)
     device = arguments.device_of(args).type

@@ -188,7 +188,7 @@ class Kernel:
         shared_mem = arguments.shared_bytes(
             shared_mem, function.static_shared_bytes, self._raised, function.max_shared_bytes
         )
-        error = function.launch(grid, block, packed, shared_mem, self._module._cooperative)
+        error = function.launch(grid, block, args, packed, shared_mem, self._module._cooperative)
         if error:
             raise LaunchError(f"{self.name}: {error}")
         if replay.is_recording():

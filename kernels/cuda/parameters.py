@@ -19,10 +19,12 @@ _ATTRIBUTE = r"\[\[.*?\]\]"
 
 
 class Parameter(NamedTuple):
-    """A parameter as it is declared: its name, "" if it has none, and its type, without qualifiers and "*" for a pointer."""
+    """A parameter as it is declared: its name, "" if it has none, its type, without qualifiers and "*" for a pointer, and
+    what the pointer points to, "" where the source does not tell."""
 
     name: str
     type: str
+    pointee: str = ""
 
     @property
     def kind(self) -> str:
@@ -39,7 +41,15 @@ def declared(code: str, name: str) -> list[Parameter | None]:
     found = [[_parameter(one) for one in _split(code, head.end())] for head in heads]
     if len({len(one) for one in found}) != 1:
         return []
-    return [same[0] if len({one and one.type for one in same}) == 1 else None for same in zip(*found, strict=True)]
+    return [_common(same) for same in zip(*found, strict=True)]
+
+
+def _common(declarations: tuple[Parameter | None, ...]) -> Parameter | None:
+    """What several declarations of a parameter say."""
+    first = declarations[0]
+    if first is None or any(one is None or one.type != first.type for one in declarations):
+        return None
+    return first if len({one.pointee for one in declarations if one}) == 1 else first._replace(pointee="")
 
 
 def _split(code: str, start: int) -> list[str]:
@@ -60,7 +70,9 @@ def _parameter(text: str) -> Parameter | None:
     words = re.findall(r"\w+|[^\w\s]", re.sub(_ATTRIBUTE, " ", text.split("=")[0].replace("std::", "")))
     words = [word for word in words if word not in _QUALIFIERS]
     if "*" in words and not {"(", "<"} & set(words):
-        return Parameter(words[-1] if words[-1].isidentifier() else "", "*")
+        star = words.index("*")
+        pointee = " ".join(words[:star]) if words.count("*") == 1 and not {"[", ":", "&"} & set(words) else ""
+        return Parameter(words[-1] if words[-1].isidentifier() else "", "*", pointee)
     types = next((i for i, word in enumerate(words) if word not in _FLOATS and word not in _INTEGERS), len(words))
     name = words[types:]
     if not types or len(name) > 1 or (name and not name[0].isidentifier()):

@@ -9,8 +9,9 @@ from counted import MODULE, floats, trace
 
 from kernels import lens
 from kernels.cuda import CompileError, RawKernel, RawModule
+from kernels.cuda.cpu import symbols
 from kernels.cuda.source import Source
-from kernels.lens.cuda import buffers, symbols
+from kernels.lens.cuda import buffers
 from kernels.lens.result import TOTALS
 
 

@@ -16,10 +16,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from kernels.cuda.cpu import build, elf
+from kernels.cuda import gpu_compiler
+from kernels.cuda.cpu import build, elf, faults, guards
 from kernels.cuda.cpu.variables import declared_variables, static_shared_bytes
 from kernels.cuda.errors import CompileError
 from kernels.cuda.order import current_seed
@@ -41,8 +43,8 @@ class _Kernel(ctypes.Structure):
     ]
 
 
-# `kernels::Settings` of runtime/launch.h.
-_SETTINGS = struct.Struct("@11IQd")
+# `kernels::Settings` of runtime/launch.h, which the tensors to guard follow.
+_SETTINGS = struct.Struct("@11IQdQQII")
 
 
 class Function:
@@ -53,6 +55,10 @@ class Function:
     def __init__(
         self,
         symbol: str,
+        source: Source,
+        name: str,
+        base: int,
+        code: tuple[int, int],
         kernel: _Kernel,
         static_shared_bytes: int,
         variables: dict[str, tuple[int, int]],
@@ -60,6 +66,10 @@ class Function:
         prints: bool,
     ) -> None:
         self.symbol = symbol  # its mangled name
+        self._source, self._name, self._base = source, name, base
+        self._code = base + code[0], base + code[1]
+        self.guarded = True  # arguments and shared memory lie between memory that no one may use
+        self._copies = not guards.keeps_pointers(source)
         self._kernel = kernel
         self.sizes = tuple(kernel.sizes[: kernel.parameters])
         # One after another, as entry.h takes them.
@@ -94,12 +104,15 @@ class Function:
                 memory[name][:] = value
 
     def launch(
-        self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        args: Sequence[Any],
+        packed: bytes,
+        shared_mem: int,
+        cooperative: bool,
     ) -> str | None:
-        """Runs the kernel to its end. An error's text, or None.
-
-        A block has 256 KiB of dynamic shared memory whatever `shared_mem` says.
-        """
+        """Runs the kernel to its end. An error's text, or None. packed: the bytes of `args`."""
         blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
         resident = _resident_blocks(threads, self.static_shared_bytes + shared_mem)
         if cooperative and blocks > resident:
@@ -109,6 +122,7 @@ class Function:
                 "as many, and let each block do more"
             )
         seed = current_seed()
+        tensors = guards.guarded(args, self.offsets, self.sizes) if self.guarded and self._copies else ()
         settings = _SETTINGS.pack(
             *grid,
             *block,
@@ -119,18 +133,34 @@ class Function:
             seed is not None,
             seed or 0,
             _patience(os.environ.get("KERNELS_CPU_PATIENCE") or "10"),
+            *self._code,
+            self.guarded,
+            len(tensors),
         )
-        error = _launcher()(ctypes.byref(self._kernel), settings, packed)
+        error = _launcher()(ctypes.byref(self._kernel), b"".join((settings, *tensors)), packed)
         if self._prints:
             _write_printed()
-        return error and error.decode(errors="replace")
+        if error is None:
+            return None
+        text, fault = error.decode(errors="replace"), _runtime().kernels_fault().contents
+        if not fault.kind:
+            return text
+        at = fault.code - self._base
+        return faults.explained(fault, text, self._source, self._name, at, args, self.offsets, shared_mem)
 
-    queue = launch  # a GPU's is shorter
+    def queue(
+        self, grid: Sequence[int], block: Sequence[int], packed: bytes, shared_mem: int, cooperative: bool
+    ) -> str | None:
+        """`launch` of arguments that are known by their bytes alone."""
+        return self.launch(grid, block, (), packed, shared_mem, cooperative)
 
 
 def load(source: Source) -> dict[str, Function]:
     """The kernels of a source by name, compiled unless the cache has them."""
-    return functions(source, build.kernel_library(source), _open)
+    verdict = gpu_compiler.verdict(source)
+    library = build.kernel_library(source)
+    verdict()
+    return functions(source, library, _open)
 
 
 def functions(source: Source, path: Path, open_library: Callable[[Path, bool], ctypes.CDLL]) -> dict[str, Function]:
@@ -152,6 +182,7 @@ def functions(source: Source, path: Path, open_library: Callable[[Path, bool], c
     kernels = [_Kernel.in_dll(library, f"kernels_entry_{number}") for number in range(len(source.names))]
     functions = {one.address: one for one in symbols if one.kind == elf.FUNCTION}
     base = ctypes.addressof(kernels[0]) - next(one.address for one in symbols if one.name == "kernels_entry_0")
+    code = elf.code(path)
     found = [functions[kernel.function - base] for kernel in kernels]
     for name, function in zip(source.names, found, strict=True):
         # An instance of a template may be hidden on account of its arguments.
@@ -163,6 +194,10 @@ def functions(source: Source, path: Path, open_library: Callable[[Path, bool], c
     return {
         name: Function(
             function.name,
+            source,
+            name,
+            base,
+            code,
             kernel,
             static_shared_bytes(source, name, function.name, names, symbols),
             variables,
@@ -185,10 +220,19 @@ def _open(path: Path, private: bool) -> ctypes.CDLL:
 
 
 @functools.cache
+def _runtime() -> ctypes.CDLL:
+    """The runtime, which from now on stands between kernels and the end of the process."""
+    # Global, because kernels that read volatile memory call it by name.
+    runtime = ctypes.CDLL(str(build.runtime_library()), ctypes.RTLD_GLOBAL)
+    runtime.kernels_fault.restype = ctypes.POINTER(faults.Fault)
+    runtime.kernels_catch_faults()
+    return runtime
+
+
+@functools.cache
 def _launcher() -> Callable[..., bytes | None]:
     """`kernels_launch` of runtime/launch.cpp."""
-    # Global, because kernels that read volatile memory call it by name.
-    launch = ctypes.CDLL(str(build.runtime_library()), ctypes.RTLD_GLOBAL).kernels_launch
+    launch = _runtime().kernels_launch
     launch.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
     launch.restype = ctypes.c_char_p
     return launch
@@ -196,7 +240,7 @@ def _launcher() -> Callable[..., bytes | None]:
 
 def _write_printed() -> None:
     """Writes what kernels have printed to Python's stdout: a notebook's, not the process's."""
-    take = ctypes.CDLL(str(build.runtime_library())).kernels_printed
+    take = _runtime().kernels_printed
     take.restype = ctypes.c_void_p
     size = ctypes.c_size_t()
     start = take(ctypes.byref(size))

@@ -32,6 +32,7 @@ _KERNEL = (
     "-U_FORTIFY_SOURCE",
     "-ffp-contract=off",
     "-fno-exceptions",
+    "-fstack-clash-protection",  # a large frame meets the guard of a stack, and does not step over it
     "-fno-asynchronous-unwind-tables",
     "-nostartfiles",
     "-Wl,-Bsymbolic",
@@ -46,9 +47,10 @@ _FOR_NVRTC = re.compile(
 )
 
 
-def kernel_library(source: Source) -> Path:
-    """The library of a source's kernels, compiled unless it is in the cache."""
-    return _kernels(source, "kernel", ["-fsanitize-coverage=trace-pc"] if waits(source) else [])
+def kernel_library(source: Source, lines: bool = False) -> Path:
+    """The library of a source's kernels, compiled unless it is in the cache. lines: with which code is of which line."""
+    more = ["-fsanitize-coverage=trace-pc"] if waits(source) else []
+    return _kernels(source, "lines" if lines else "kernel", [*more, *["-g1", "-gdwarf-4"] * lines])
 
 
 def instrumented_library(

@@ -10,6 +10,7 @@ OBJECT, FUNCTION, THREAD_LOCAL = 1, 2, 6  # kinds of symbols
 _SYMBOL_TABLE = 2  # a kind of section
 _HIDDEN = 2  # a visibility
 _WRITABLE = 1  # a flag of a section
+_LOADED, _EXECUTABLE = 1, 1  # a kind and a flag of a part that is loaded
 
 
 class Symbol(NamedTuple):
@@ -46,6 +47,17 @@ def symbols(library: Path) -> list[Symbol]:
                 writable = section < count and bool(sections[section][2] & _WRITABLE)
                 found.append(Symbol(text, info & 15, hidden, address, length, writable))
     return found
+
+
+def code(library: Path) -> tuple[int, int]:
+    """Where a library's instructions begin and end, from its base."""
+    data = library.read_bytes()
+    start, entry_size, count = *struct.unpack_from("<Q", data, 0x20), *struct.unpack_from("<HH", data, 0x36)
+    # type, flags, offset, address, physical address, size in the file, size, alignment
+    parts = [struct.unpack_from("<IIQQQQQQ", data, start + number * entry_size) for number in range(count)]
+    return next(
+        (at, at + size) for kind, flags, _, at, _, _, size, _ in parts if kind == _LOADED and flags & _EXECUTABLE
+    )
 
 
 def mangled(name: str) -> tuple[str, ...]:

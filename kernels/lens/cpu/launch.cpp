@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/thread_local_memory.h"
 #include "recorder.h"
-#include "thread_local.h"
 
 namespace kernels {
 namespace lens {

@@ -20,6 +20,7 @@ Recorder::Recorder() : bounds(launch, findings) { std::fill(seen, seen + places,
 void Recorder::prepare(const Kernel& traced, uint64_t library, bool waits, LaunchInfo info, std::vector<uint64_t> chosen) {
     kernel = traced;
     variables = kernel.thread();
+    variables->guarded = true;  // by the lens
     base = library;
     polls = waits;
     launch = std::move(info);

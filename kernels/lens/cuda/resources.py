@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from kernels.cuda import CompileError, Kernel
-from kernels.cuda.cpu.headers import cuda_headers
-from kernels.cuda.source import NVRTC_HEADERS, Source
+from kernels.cuda import Kernel, gpu_compiler
+from kernels.cuda.source import Source
 from kernels.hardware import REFERENCE, TARGETS, Target
-
-_ARCHITECTURE = re.compile(r"-(?:arch|-gpu-architecture)=(.+)")
 
 
 def own_target(kernel: Kernel) -> Target | None:
     """The target that a kernel's options name, such as "-arch=sm_90a", where it is written for one alone."""
-    named = (found[1] for option in kernel._module.options if (found := _ARCHITECTURE.fullmatch(option)))
+    named = (found[1] for option in kernel._module.options if (found := gpu_compiler.ARCHITECTURE.fullmatch(option)))
     return next((TARGETS[name] for name in named if name in TARGETS), None)
 
 
@@ -30,39 +26,10 @@ def compiled(kernel: Kernel, target: Target = REFERENCE) -> dict[str, int]:
 
 
 def _compiled(source: Source, name: str, target: Target) -> dict[str, int]:
-    from cuda.bindings import nvrtc
-
-    def call(function: str, *args: Any) -> Any:
-        error, *found = getattr(nvrtc, f"nvrtc{function}")(*args)
-        if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise RuntimeError(f"nvrtc{function} failed: {error.name}")
-        return found[0] if found else None
-
-    folders = (NVRTC_HEADERS, *cuda_headers())
     # Beside a driver NVRTC keeps what it compiled, and gives it back without the report.
-    options = [
-        f"--gpu-architecture={target}",
-        "--ptxas-options=-v",
-        "--no-cache",
-        *(f"-I{folder}" for folder in folders),
-    ]
-    options += [option for option in source.options if not _ARCHITECTURE.fullmatch(option)]
-    if not any("-std=" in option for option in options):
-        options.append("-std=c++17")
-    program = call("CreateProgram", source.for_nvrtc.encode(), source.filename.encode(), 0, [], [])
-    try:
-        call("AddNameExpression", program, name.encode())
-        (error,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-        log = bytearray(call("GetProgramLogSize", program))
-        call("GetProgramLog", program, log)
-        text = log.decode(errors="replace").rstrip("\0")
-        if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(
-                f"{source.filename} does not compile (NVRTC):\n{source.with_errors_located(text.strip())}"
-            )
-        symbol = call("GetLoweredName", program, name.encode()).decode()
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
+    text, symbol = gpu_compiler.compiled(
+        source, [f"--gpu-architecture={target}", "--ptxas-options=-v", "--no-cache"], name
+    )
     _, found, of_kernel = text.partition(f"Compiling entry function '{symbol}'")
     if not found:
         raise RuntimeError(f"ptxas reported nothing about {name}:\n{text.strip()}")

@@ -14,11 +14,11 @@ from dataclasses import replace
 import torch
 
 from kernels.cuda import Kernel, arguments, cpu, order
-from kernels.cuda.cpu import build, translate
+from kernels.cuda.cpu import build, symbols, translate
 from kernels.cuda.source import in_order
 from kernels.hardware import WARP
 from kernels.lens.arrays import Array, named_arrays
-from kernels.lens.cuda import findings, instrumented, symbols
+from kernels.lens.cuda import findings, instrumented
 from kernels.lens.cuda.buffers import surrounded
 from kernels.lens.cuda.launch_setup import SPACES, launch_setup, regions
 from kernels.lens.request import Request, first_of
@@ -62,10 +62,11 @@ def run(
     lens = instrumented.lens()
     traced = lens.kernels_lens_prepare(ctypes.byref(prepared))
     function = loaded.function
+    function.guarded = False  # the lens has zones of its own
     function._kernel = cpu._Kernel.from_address(traced)
     os.environ["KERNELS_CPU_THREADS"] = "1"
     with order(seed) if seed is not None else contextlib.nullcontext():
-        error = function.launch(grid, block, packed, shared_mem, kernel._module._cooperative)
+        error = function.launch(grid, block, copies, packed, shared_mem, kernel._module._cooperative)
     raw = json.loads(lens.kernels_lens_result())
 
     # Regions by number, as cpu/launch.cpp has them; the last is dynamic shared memory.

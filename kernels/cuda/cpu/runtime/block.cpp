@@ -17,12 +17,20 @@ static constexpr uint32_t rounds_of_polls = 4;
 Block::Block(Worker& worker) : worker(worker) {
     void* memory = mmap(nullptr, dynamic_shared_bytes + 2 * dynamic_shared_guard, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    dynamic_shared = memory == MAP_FAILED ? nullptr : static_cast<char*>(memory) + dynamic_shared_guard;
-    if (dynamic_shared) mprotect(dynamic_shared, dynamic_shared_bytes, PROT_READ | PROT_WRITE);
+    dynamic_shared_memory = memory == MAP_FAILED ? nullptr : static_cast<char*>(memory) + dynamic_shared_guard;
+    if (dynamic_shared_memory) mprotect(dynamic_shared_memory, dynamic_shared_bytes, PROT_READ | PROT_WRITE);
 }
 
 Block::~Block() {
-    if (dynamic_shared) munmap(dynamic_shared - dynamic_shared_guard, dynamic_shared_bytes + 2 * dynamic_shared_guard);
+    if (dynamic_shared_memory)
+        munmap(dynamic_shared_memory - dynamic_shared_guard, dynamic_shared_bytes + 2 * dynamic_shared_guard);
+}
+
+// So that it ends where no memory is.
+char* Block::dynamic_shared_of(const Settings& settings) const {
+    if (!settings.guarded || !dynamic_shared_memory) return dynamic_shared_memory;
+    const size_t bytes = (size_t(settings.dynamic_shared_bytes) + dynamic_shared_step - 1) & ~(dynamic_shared_step - 1);
+    return dynamic_shared_memory + dynamic_shared_bytes - bytes;
 }
 
 bool Block::begin(Launch& launched, uint64_t which) {
@@ -40,7 +48,7 @@ bool Block::begin(Launch& launched, uint64_t which) {
     thread->next = 0;
     thread->patience = reads_in_a_turn;
     thread->starting = true;
-    thread->dynamic_shared = dynamic_shared;
+    thread->dynamic_shared = dynamic_shared = dynamic_shared_of(settings);
     thread->cooperative = settings.cooperative;
     const uint32_t warps = (thread->count + warp_size - 1) / warp_size;
     memset(thread->finished, 0, warps * sizeof(uint32_t));
@@ -58,6 +66,7 @@ bool Block::begin(Launch& launched, uint64_t which) {
     tiles.clear();
     copies.forget();
     error.clear();
+    fault = {};
     thread->offers = offers.data();
     thread->order = nullptr;
     if (settings.ordered) {
@@ -184,7 +193,7 @@ Space Block::space(const void* address) const {
         return uintptr_t(address) - uintptr_t(start) < bytes;
     };
     const SharedImage shared = SharedImage::of(*launch->kernel);
-    if (within(dynamic_shared, dynamic_shared_bytes) || within(shared.data, shared.bytes)) return Space::shared;
+    if (within(dynamic_shared_memory, dynamic_shared_bytes) || within(shared.data, shared.bytes)) return Space::shared;
     return worker.current->holds(address) ? Space::local : Space::global;
 }
 

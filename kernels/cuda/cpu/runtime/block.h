@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "copies.h"
+#include "faults.h"
 #include "fiber.h"
 #include "kernels/abi.h"
 #include "launch.h"
@@ -56,6 +57,7 @@ class Block {
     explicit Block(Worker& worker);
     ~Block();
     bool begin(Launch& launch, uint64_t number);  // false: no memory
+    char* dynamic_shared_of(const Settings& settings) const;  // where a launch has it
     void pass_grid_barrier();
     Fiber* successor();  // who goes on when the running thread cannot; nullptr: see `state`
 
@@ -69,6 +71,10 @@ class Block {
     [[noreturn]] void fail(std::string message);
     [[noreturn]] void fail_at(const char* what, Site site);
     [[noreturn]] void fail_bound(uint32_t bound);
+    [[noreturn]] void fail_by(const Fault& fault);
+    Fault fault_at(const void* address) const;
+    bool runs_on(const void* stack) const;
+    const Settings& settings() const { return launch->settings; }
     bool starting() const { return thread->starting; }
     uint32_t thread_number() const { return thread->running; }
 
@@ -78,11 +84,12 @@ class Block {
 
     State state = finished;
     std::string error;
+    Fault fault;
     uint64_t number = 0;
     uint64_t grid_barrier = 0;  // barriers of the grid passed when it came to one
     bool moved;                 // something has happened since this was last set to false
     std::vector<char> shared;   // the library's thread-local memory, while the block is parked
-    char* dynamic_shared;
+    char* dynamic_shared;       // of this launch
     Copies copies;
 
    private:
@@ -106,6 +113,7 @@ class Block {
     std::string block_name() const;
 
     Worker& worker;
+    char* dynamic_shared_memory;
     Launch* launch = nullptr;
     Thread* thread = nullptr;
 

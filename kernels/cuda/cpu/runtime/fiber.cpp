@@ -7,7 +7,8 @@
 namespace kernels {
 
 static constexpr size_t guard_bytes = 1 << 16;  // a whole page, also where pages have 64 KiB
-static constexpr size_t stack_bytes = 128 << 10;
+// A thread of a GPU has up to 512 KiB of local memory; the rest is for calls of ours.
+static constexpr size_t stack_bytes = (512 + 64) << 10;
 // Tops of stacks at one distance from each other would share a few sets of the caches, and every switch would miss: each
 // begins a little lower than the last.
 static constexpr size_t stagger_bytes = 16 << 10, stagger = 448;
@@ -26,8 +27,10 @@ Fiber::Fiber(void (*entry)(), size_t number) : entry(entry), lower(number * stag
     guarded = guards.fetch_add(1) < most_guards;
     if (guarded)
         mprotect(mapping, guard_bytes, PROT_NONE);
-    else
+    else {
         --guards;
+        madvise(mapping, mapping_bytes, MADV_NOHUGEPAGE);  // neighbours are one mapping then
+    }
     restart();
 }
 

@@ -6,6 +6,8 @@
 
 namespace kernels {
 
+static thread_local Fault last_fault;
+
 int64_t microseconds() {
     using namespace std::chrono;
     return duration_cast<std::chrono::microseconds>(steady_clock::now().time_since_epoch()).count();
@@ -13,15 +15,19 @@ int64_t microseconds() {
 
 Launch::Launch(const Kernel* kernel, const Settings& settings, const char* args)
     : kernel(kernel), settings(settings), args(args) {
+    const auto* tensors = reinterpret_cast<const Guarded*>(&settings + 1);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < kernel->parameters; ++i) bytes += kernel->sizes[i];
+    this->args = guards.copied(tensors, settings.tensors, args, bytes);
     blocks = uint64_t(settings.grid[0]) * settings.grid[1] * settings.grid[2];
     helpers_wanted = int(settings.os_threads) - 1;
 }
 
 // The first block to fail is reported, whichever OS thread is the first to say so.
-void Launch::fail(uint64_t block, const std::string& text) {
+void Launch::fail(uint64_t block, const std::string& text, const Fault& why) {
     std::lock_guard<std::mutex> lock(mutex);
     failed = true;
-    if (block < failed_block) failed_block = block, error = text;
+    if (block < failed_block) failed_block = block, error = text, fault = why;
 }
 
 // A grid barrier is passed when every block is at it, and never when some of them have finished.
@@ -55,13 +61,22 @@ extern "C" __attribute__((visibility("default"))) const char* kernels_launch(con
     static thread_local std::string error;
     kernels::Launch launch(kernel, *settings, args);
     kernels::Worker& worker = kernels::Worker::of_this_thread();
-    worker.work(launch, settings->os_threads > 1);
-    if (!launch.failed && launch.finished < launch.blocks) {
-        kernels::ask_for_help(launch);
-        worker.work(launch);
-        kernels::end_help(launch);
+    {
+        kernels::Interruptible interruptible(launch);
+        worker.work(launch, settings->os_threads > 1);
+        if (!launch.failed && launch.finished < launch.blocks) {
+            kernels::ask_for_help(launch);
+            worker.work(launch);
+            kernels::end_help(launch);
+        }
     }
-    if (!launch.failed) return nullptr;
+    launch.guards.put_back(launch.fault);
+    kernels::last_fault = launch.fault;
+    if (launch.interrupted) launch.fault.kind = kernels::last_fault.kind = kernels::Fault::interrupted;
+    if (!launch.failed && launch.fault.kind == kernels::Fault::none) return nullptr;
     error = std::move(launch.error);
     return error.c_str();
 }
+
+// Why the calling thread's last launch that failed did, where the processor or a guard said so.
+extern "C" __attribute__((visibility("default"))) const kernels::Fault* kernels_fault() { return &kernels::last_fault; }

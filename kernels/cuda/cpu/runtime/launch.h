@@ -4,6 +4,8 @@
 #include <mutex>
 #include <string>
 
+#include "faults.h"
+#include "guards.h"
 #include "kernels/abi.h"
 
 namespace kernels {
@@ -18,6 +20,9 @@ struct Settings {
     uint32_t ordered;      // start blocks and threads in an order made of `seed`
     uint64_t seed;
     double patience;       // seconds without progress after which waiting threads are given up
+    uint64_t code_begin, code_end;  // of the kernel's library
+    uint32_t guarded;      // no memory is just beyond shared memory, so that an overrun is an error
+    uint32_t tensors;      // of `Guarded`, that follow the settings
 };
 
 struct Launch {
@@ -29,7 +34,7 @@ struct Launch {
     Launch(const Kernel* kernel, const Settings& settings, const char* args);
 
     std::atomic<uint64_t> next{0}, resident{0}, finished{0};
-    std::atomic<bool> failed{false};
+    std::atomic<bool> failed{false}, interrupted{false};
 
     // Workers, and those among them whose blocks all wait for memory to change.
     std::atomic<int> workers{0}, stalled{0};
@@ -43,10 +48,14 @@ struct Launch {
     std::mutex mutex;
     uint64_t failed_block = ~uint64_t(0);
     std::string error;
+    Fault fault;
+
+    Guards guards;
 
     int helpers_wanted = 0, helpers_working = 0;  // guarded by the helpers' mutex
 
-    void fail(uint64_t block, const std::string& text);
+    void fail(uint64_t block, const std::string& text, const Fault& fault = {});
+    void interrupt();
     void arrive_at_grid_barrier();
     void block_finished();
 };

@@ -38,6 +38,10 @@ Worker& Worker::of_this_thread() {
     return *this_threads_worker;
 }
 
+Block* Worker::running_block() {
+    return kernels::running && this_threads_worker->current ? kernels::running : nullptr;
+}
+
 Worker::Worker() : fibers(fiber_main) {}
 Worker::~Worker() {}
 
@@ -45,6 +49,7 @@ void Worker::work(Launch& entered, bool for_now) {
     // Waking other threads costs about as much as this; a launch that ends sooner does without.
     constexpr int64_t alone = 20;
     launch = &entered;
+    if (launch->settings.guarded && !launch->kernel->thread()->guarded) guard_static_shared();
     thread = launch->kernel->thread();
     random.state = mixed(launch->settings.seed);
     const int64_t start = for_now ? microseconds() : 0;
@@ -96,7 +101,8 @@ Block* Worker::begin_block() {
     idle.pop_back();
     // References to dynamic shared memory are among the library's thread-local variables: made for another block, they
     // must be made anew. In a random order, what an earlier block left does not help a kernel that forgets a barrier.
-    if (launch->settings.ordered || (thread->dynamic_shared && thread->dynamic_shared != block->dynamic_shared))
+    if (launch->settings.ordered ||
+        (thread->dynamic_shared && thread->dynamic_shared != block->dynamic_shared_of(launch->settings)))
         SharedImage::of(*launch->kernel).reset();
     thread->runtime = &runtime;
     if (!block->begin(*launch, number)) {
@@ -139,7 +145,7 @@ void Worker::run(Block& block) {
             idle.push_back(&block);
             launch->block_finished();
             break;
-        case Block::failed: launch->fail(block.number, block.error); return;
+        case Block::failed: launch->fail(block.number, block.error, block.fault); return;
         default: park(block);
     }
     if (block.moved || block.state != Block::parked) {

@@ -7,23 +7,28 @@
 
 #include "block.h"
 #include "shared_image.h"
+#include "static_shared.h"
 
 namespace kernels {
 
 class Worker {
    public:
     static Worker& of_this_thread();
+    static Block* running_block();  // on this OS thread; nullptr: none
     ~Worker();
 
     // Runs blocks until none is left or one fails; `for_now`, stops early when others should be asked to help.
     void work(Launch& launch, bool for_now = false);
     void switch_to(Fiber* fiber);  // from the running fiber; nullptr: to the worker itself
 
+    const char* near_static_shared(const void* address) const;  // where it begins; nullptr: the address is elsewhere
+
     FiberPool fibers;
     Fiber* current = nullptr;
 
    private:
     Worker();
+    void guard_static_shared();
     static void fiber_main();
 
     Block* begin_block();
@@ -34,6 +39,8 @@ class Worker {
     void set_stalled(bool value);
     void abandon();
 
+    SignalStack signal_stack;
+    std::vector<GuardedShared> static_shared;
     Context main;
     Launch* launch = nullptr;
     Thread* thread = nullptr;

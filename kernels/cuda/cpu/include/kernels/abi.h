@@ -12,7 +12,8 @@ constexpr uint32_t warp_size = 32;
 constexpr uint32_t max_threads = 1024;
 
 // Dynamic shared memory of a block, whatever a launch asks for, and on each side of it memory that no one may use.
-constexpr size_t dynamic_shared_bytes = 256 << 10, dynamic_shared_guard = 16 << 20;
+// It is given out in steps.
+constexpr size_t dynamic_shared_bytes = 256 << 10, dynamic_shared_guard = 16 << 20, dynamic_shared_step = 128;
 
 // A call in the learner's source, and the name it is known by.
 struct Site {
@@ -57,6 +58,7 @@ struct Thread {
     const Runtime* runtime;
     bool starting;                              // a thread: not all of the above is its own yet
     bool cooperative;                           // all blocks of the grid are resident together
+    bool guarded;                               // the library's thread-local memory is where it is to be
     uint32_t finished[max_threads / warp_size];  // one bit a lane
 };
 

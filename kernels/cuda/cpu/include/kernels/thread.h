@@ -11,7 +11,8 @@ extern "C" __attribute__((visibility("default"))) const uint3 kernels_built_in[4
 #define KERNELS_BUILT_IN(NUMBER, NAME) ::kernels::kernels_built_in[NUMBER]
 #else
 // Initialised as a constant: no access to it then has to ask whether it has been initialised.
-static thread_local Thread self = {};
+// Among what is initialised, which comes first: an index past a shared array does not meet it.
+static thread_local Thread self __attribute__((section(".tdata.kernels"))) = {};
 #define KERNELS_BUILT_IN(NUMBER, NAME) ::kernels::self.NAME
 #endif
 
