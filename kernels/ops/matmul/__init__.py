@@ -13,8 +13,7 @@ from kernels import levels
 from kernels.operation import Operation, Peer
 from kernels.ops.matmul import cuda, native, triton, wrong
 from kernels.ops.matmul.cases import CASES, backward_cost, cost, make_inputs
-from kernels.ops.matmul.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.matmul.native import validate
 
 
 def matmul(
@@ -60,17 +59,11 @@ def torch_matmul(x, w, bias=None, activation="none"):
     return F.gelu(h) if activation == "gelu" else h
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "matmul_triton", triton.FORWARD, triton.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "matmul_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="matmul",
+    **levels.of_modules("matmul", native, triton, cuda),
     reference=reference,
     baseline=torch_matmul,
     make_inputs=make_inputs,
-    gradients=("x", "w", "bias"),
-    forward=(*levels.from_native(native.matmul, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
     peers=(
         Peer("torch", lambda: torch_matmul),
