@@ -24,10 +24,10 @@ def activated(x: torch.Tensor, name: str) -> torch.Tensor:
 def slope(x: torch.Tensor, name: str) -> torch.Tensor:
     """The derivative of `activated` at x."""
     if name == "silu":
-        s = torch.sigmoid(x)
-        return s * (1 + x * (1 - s))
+        return torch.sigmoid(x) * (1 + x * torch.sigmoid(-x))
     if name == "gelu":
         return 0.5 * (1 + torch.erf(x * math.sqrt(0.5))) + x * torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
     twice = 2 * math.sqrt(2 / math.pi)
-    s = torch.sigmoid(twice * (x + 0.044715 * x * x * x))
-    return s + x * s * (1 - s) * twice * (1 + 3 * 0.044715 * x * x)
+    double_u = twice * (x + 0.044715 * x * x * x)
+    s, rest = torch.sigmoid(double_u), torch.sigmoid(-double_u)  # 1 - s would round
+    return s + x * s * rest * twice * (1 + 3 * 0.044715 * x * x)

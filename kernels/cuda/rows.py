@@ -50,6 +50,11 @@ def scalar_threads(N: int) -> int:
     return min(max(1 << (N // 4).bit_length(), WARP), 512)
 
 
+def pack_threads(N: int, size: int) -> int:
+    """Threads of a block for rows of N read in packs of `size`: one for each pack, in whole warps, up to a full block."""
+    return min(WARP * -(-N // (WARP * size)), MOST_THREADS)
+
+
 def power_of_2_from(n: int) -> int:
     """The smallest power of two that is at least n."""
     return 1 << (n - 1).bit_length()

@@ -9,7 +9,10 @@ import triton.language as tl
 
 @triton.jit
 def sigmoid(x):
-    return 1.0 / (1.0 + tl.exp(-x))
+    """1 / (1 + exp(-x)), and what it lacks to 1, which a difference would round."""
+    e = tl.exp(tl.minimum(-x, 80.0))  # finite
+    s = 1.0 / (1.0 + e)
+    return s, e * s
 
 
 @triton.jit
@@ -30,14 +33,14 @@ def normal(x, bell, EXACT: tl.constexpr):
 def activated(x, ACTIVATION: tl.constexpr, EXACT: tl.constexpr):
     """The value and the slope; what is not used of them is not computed."""
     if ACTIVATION == "silu":
-        s = sigmoid(x)
-        value, slope = x * s, s * (1.0 + x * (1.0 - s))
+        s, rest = sigmoid(x)
+        value, slope = x * s, s * (1.0 + x * rest)
     elif ACTIVATION == "gelu":
         bell = tl.exp(-0.5 * x * x)
         phi = normal(x, bell, EXACT)
         value, slope = x * phi, phi + x * bell * 0.3989422804014327
     else:
-        s = sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+        s, rest = sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
         value = x * s
-        slope = s + x * s * (1.0 - s) * 1.5957691216057308 * (1.0 + 3.0 * 0.044715 * x * x)
+        slope = s + x * s * rest * 1.5957691216057308 * (1.0 + 3.0 * 0.044715 * x * x)
     return value, slope

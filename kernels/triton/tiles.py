@@ -7,9 +7,8 @@ import triton.language as tl
 @triton.jit
 def tile(M, N, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
     """Rows, columns and mask of this program's tile. One number says both: a grid may be long in its first dimension only."""
-    across = tl.cast(
-        tl.cdiv(N, BLOCK_N), tl.int32
-    )  # a division of 64 bits would cost each thread a hundred instructions
+    # In 64 bits a division would cost each thread a hundred instructions.
+    across = tl.cast(tl.cdiv(N, BLOCK_N), tl.int32)
     down, right = (tl.program_id(0) // across).to(tl.int64), (tl.program_id(0) % across).to(tl.int64)
     rows = (down * ROWS + tl.arange(0, ROWS))[:, None]
     columns = (right * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
@@ -17,7 +16,7 @@ def tile(M, N, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
 
 
 def tiles_of(M: int, N: int, elements: int) -> tuple[int, dict[str, int]]:
-    """How many tiles of so many elements there are, each of 1,024 columns at most; and ROWS and BLOCK_N of one."""
-    block = min(triton.next_power_of_2(N), 1_024)
+    """How many tiles of so many elements there are, of 32 to 1,024 columns each; and ROWS and BLOCK_N of one."""
+    block = min(max(triton.next_power_of_2(N), 32), 1_024)
     rows = elements // block
     return triton.cdiv(M, rows) * triton.cdiv(N, block), {"ROWS": rows, "BLOCK_N": block}

@@ -8,11 +8,18 @@ struct Activated {
     float value, slope;  // what is not used of it is not computed
 };
 
-// 1 / (1 + exp(-x))
+// 1 / (1 + exp(-x)), and what it lacks to 1, which a difference would round.
+struct Sigmoid {
+    float value, rest;
+};
+
 template <typename T>
-__device__ float sigmoid(float x)
+__device__ Sigmoid sigmoid(float x)
 {
-    return sizeof(T) == 4 ? 1.0f / (1.0f + expf(-x)) : __fdividef(1.0f, 1.0f + __expf(-x));
+    const float lowered = fminf(-x, 80.0f);  // so that e is finite
+    const float e = sizeof(T) == 4 ? expf(lowered) : __expf(lowered);
+    const float value = sizeof(T) == 4 ? 1.0f / (1.0f + e) : __fdividef(1.0f, 1.0f + e);
+    return {value, e * value};
 }
 
 // Phi of the normal distribution, for half types to 1e-7 (Abramowitz and Stegun 1964, "Handbook of mathematical functions",
@@ -31,8 +38,8 @@ template <typename T, int ACTIVATION>
 __device__ Activated activated(float x)
 {
     if (ACTIVATION == SILU) {
-        float s = sigmoid<T>(x);
-        return {x * s, s * (1.0f + x * (1.0f - s))};
+        Sigmoid s = sigmoid<T>(x);
+        return {x * s.value, s.value * (1.0f + x * s.rest)};
     }
     if (ACTIVATION == GELU) {
         float bell = sizeof(T) == 4 ? expf(-0.5f * x * x) : __expf(-0.5f * x * x);
@@ -40,6 +47,6 @@ __device__ Activated activated(float x)
         return {x * phi, phi + x * bell * 0.39894228f};
     }
     constexpr float TWICE = 1.59576912f, CUBE = 0.044715f;  // 2 sqrt(2 / pi)
-    float s = sigmoid<T>(TWICE * (x + CUBE * x * x * x));
-    return {x * s, s + x * s * (1.0f - s) * TWICE * (1.0f + 3.0f * CUBE * x * x)};
+    Sigmoid s = sigmoid<T>(TWICE * (x + CUBE * x * x * x));
+    return {x * s.value, s.value + x * s.value * s.rest * TWICE * (1.0f + 3.0f * CUBE * x * x)};
 }

@@ -9,11 +9,10 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import (
     COLUMN_SUMS,
-    MOST_THREADS,
     column_blocks_of_packs,
     column_sums,
     pack_size,
-    scalar_threads,
+    pack_threads,
     threads_of_row,
 )
 from kernels.cuda.template import kernel
@@ -31,9 +30,8 @@ def reread(x, weight, bias, eps):
         rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
         M, N = rows.shape
         size = pack_size(N, rows, weight, bias, y)
-        threads = min(WARP * -(-N // (WARP * size)), MOST_THREADS)
         arguments = (rows, weight, bias, y, rows.stride(0), N, np.float32(eps))
-        kernel(FILE, "layer_norm_gelu_reread", x.dtype, size)((M,), (threads,), arguments)
+        kernel(FILE, "layer_norm_gelu_reread", x.dtype, size)((M,), (pack_threads(N, size),), arguments)
     return y
 
 
@@ -61,7 +59,7 @@ def columns(dy, x, weight, bias, eps):
     size, strides = pack_size(N, dys, rows, weight, bias, dx), (dys.stride(0), rows.stride(0))
     statistics = rows.new_empty((M, 4), dtype=torch.float32)
     arguments = (dys, rows, weight, bias, statistics, *strides, N, np.float32(eps))
-    kernel(FILE, "layer_norm_gelu_backward_statistics", x.dtype, size)((M,), (scalar_threads(N),), arguments)
+    kernel(FILE, "layer_norm_gelu_backward_statistics", x.dtype, size)((M,), (pack_threads(N, size),), arguments)
     (across, G), block = column_blocks_of_packs(M, N, size, x.device)
     partial = rows.new_empty((G, 2, N), dtype=torch.float32)
     arguments = (dys, rows, weight, bias, statistics, dx, partial, *strides, M, N)

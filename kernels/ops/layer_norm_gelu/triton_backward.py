@@ -20,12 +20,13 @@ import triton.language as tl
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
-from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide
 from kernels.triton import activations, column_sums
 from kernels.triton.activations import activated
 from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_interpreter
+
+WIDEST = 4_096  # columns that a program has registers for
 
 
 @triton.jit
@@ -124,6 +125,15 @@ def layer_norm_gelu_backward_rows_kernel(
     store_partials(dweight_ptr, dbias_ptr, dweight, dbias, tl.program_id(0), columns, N)
 
 
+def tile_of(N: int) -> dict[str, int]:
+    """Narrow rows two or four at a time, 16 values of each of their matrices and sums a thread; as many programs as have
+    registers for that."""
+    block = triton.next_power_of_2(N)
+    rows = 1 if block > 1_024 else 2 if block > 256 else 4
+    warps = max(rows * block // 512, 1)
+    return {"ROWS": rows, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": max(12 // warps, 1)}
+
+
 def columns(dy, x, weight, bias, eps):
     """Deterministic on one kind of GPU: which rows a program adds up, and in which order, is fixed."""
     dx, exact = empty_contiguous(x), x.dtype == torch.float32
@@ -136,21 +146,21 @@ def columns(dy, x, weight, bias, eps):
     given = (dy, x, weight, bias, statistics)
     launch(layer_norm_gelu_backward_statistics_kernel, (M,), *given, *strides, N, eps, **tile)
     across = triton.cdiv(N, 512)
-    # Tiles of 4 rows, 32 values a thread: registers for 5 programs a multiprocessor.
+    # Tiles of 4 rows, 16 values a thread: registers for 5 programs a multiprocessor.
     sums = Partials(min(triton.cdiv(M, 4), max(5 * multiprocessors(x.device) // across, 1)), weight, bias)
-    tensors, tile = (*given, dx, sums.dweight, sums.dbias), {"EXACT": exact, "ROWS": 4, "BLOCK_N": 512, "num_warps": 2}
+    tensors, tile = (*given, dx, sums.dweight, sums.dbias), {"EXACT": exact, "ROWS": 4, "BLOCK_N": 512, "num_warps": 4}
     launch(layer_norm_gelu_backward_columns_kernel, (across, sums.programs), *tensors, *strides, M, N, **tile)
     return dx, *sums.add_up()
 
 
 def prefetch(dy, x, weight, bias, eps):
     """Deterministic on one kind of GPU, as `columns`."""
-    if not x.numel() or too_wide(x.shape[-1]):
+    if not x.numel() or x.shape[-1] > WIDEST:
         return columns(dy, x, weight, bias, eps)
     dx, exact = empty_contiguous(x), x.dtype == torch.float32
     dy, x, weight, bias = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = x.shape
-    tile = prefetch_parameters(N)
+    tile = tile_of(N)
     programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
     sums = Partials(programs, weight, bias)
     arguments = (dy, x, weight, bias, dx, sums.dweight, sums.dbias, dy.stride(0), x.stride(0), M, N, eps)

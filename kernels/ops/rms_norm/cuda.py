@@ -22,13 +22,12 @@ from kernels.cuda.includes import DEVICE
 from kernels.cuda.queue import blocks_of_row, cluster_unsupported, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
-    MOST_THREADS,
     NORM_COLUMNS,
     column_sums,
     in_vectors,
     norm_columns,
     pack_size,
-    scalar_threads,
+    pack_threads,
     threads_of_row,
 )
 from kernels.cuda.template import kernel
@@ -46,9 +45,8 @@ def reread(x, weight, eps):
         rows, weight = as_rows(x), as_columns(weight)
         M, N = rows.shape
         size = pack_size(N, rows, weight, y)
-        threads = min(WARP * -(-N // (WARP * size)), MOST_THREADS)
         arguments = (rows, weight, y, rows.stride(0), N, np.float32(eps))
-        kernel(FILE, "rms_norm_reread", x.dtype, size)((M,), (threads,), arguments)
+        kernel(FILE, "rms_norm_reread", x.dtype, size)((M,), (pack_threads(N, size),), arguments)
     return y
 
 
@@ -76,7 +74,7 @@ def columns(dy, x, weight, eps):
     size, strides = pack_size(N, dy, x, weight, dx), (dy.stride(0), x.stride(0))
     statistics = x.new_empty((M, 2), dtype=torch.float32)
     arguments = (dy, x, weight, dx, statistics, *strides, N, np.float32(eps))
-    kernel(FILE, "rms_norm_backward_rows", x.dtype, size)((M,), (scalar_threads(N),), arguments)
+    kernel(FILE, "rms_norm_backward_rows", x.dtype, size)((M,), (pack_threads(N, size),), arguments)
     if dweight is not None:
         norm_columns(kernel(FILE, "rms_norm_backward_columns", x.dtype), dy, x, statistics, dweight)
     return dx, dweight
