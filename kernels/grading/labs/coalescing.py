@@ -101,6 +101,12 @@ EXERCISES = (
             load_balance.balanced(
                 "y", hint="The launch has a thread for every element. Which elements does the last block take?"
             ),
+            counters.at_most(
+                "atomics",
+                lambda **_: 0,
+                name="no atomics",
+                advice="each element has a thread of its own, and no two have to take turns",
+            ),
             scratch_memory.no_scratch_memory(
                 name="nothing passes through memory of its own",
                 advice="read each element of x where its thread stores it to y",

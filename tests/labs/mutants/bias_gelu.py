@@ -164,7 +164,12 @@ MUTANTS = [
             _WHOLE_TEXT.replace(_BODY, _STRIDE).replace("(triton.cdiv(M * N, 1024),)", "(8,)"),
             _SHARED,
         ),
-        ("blocks of 32 for the 128 threads of a program", _GRID, _GRID.replace("1024", "32"), _SHARED),
+        (
+            "blocks of 64 for 256 threads",
+            _GRID,
+            _GRID.replace("BLOCK=1024", "BLOCK=64, num_warps=8").replace("1024", "64"),
+            _SHARED,
+        ),
         ("a grid that is a number", "[grid]", "[triton.cdiv(M * N, 1024)]", _ENDS),
         (
             "results kept by tensor",

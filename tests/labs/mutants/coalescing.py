@@ -169,9 +169,15 @@ MUTANTS = [
     int i = blockIdx.x * blockDim.x + threadIdx.x;""",
             _SHARED,
         ),
+        (
+            "each element by an exchange in shared memory",
+            f"y[i] = {_X};",
+            f"__shared__ float t[256]; atomicExch(&t[threadIdx.x], {_X}); y[i] = t[threadIdx.x];",
+            "no atomics",
+        ),
         ("four batches at most", "y[i] =", "if (b < 4) y[i] =", _WRITTEN),
         ("256 positions at most", "y[i] =", "if (s < 256) y[i] =", _WRITTEN),
-        ("a place of 16 bits", "y[i] = x[", "y[i] = x[(unsigned short)", _RIGHT),
+        ("a place of 16 bits", _X, "x[(unsigned short)(((b * S + s) * H + h) * D + d)]", _RIGHT),
         (
             "each element by an exchange",
             "y[i] = x[((b * S + s) * H + h) * D + d];",

@@ -58,6 +58,14 @@ _GIVEN = Property(
 )
 
 
+_NO_ATOMICS = counters.at_most(
+    "atomics",
+    lambda n: 0,
+    name="no atomics",
+    advice="each result has a thread of its own, and no two have to take turns",
+)
+
+
 def _exercise(
     name: str,
     call: Callable[..., Call],
@@ -98,6 +106,7 @@ EXERCISES = (
         counters.at_most(
             "barriers", lambda n: -(-n // 128), name="one barrier a block", advice="it is not a barrier that is missing"
         ),
+        _NO_ATOMICS,
     ),
     _exercise(
         "row_total",
@@ -215,6 +224,7 @@ EXERCISES = (
             name="at most two barriers a tile",
             advice="within a tile the threads only read: none need wait",
         ),
+        _NO_ATOMICS,
     ),
     _exercise(
         "running_sum",
@@ -278,6 +288,12 @@ EXERCISES = (
             lambda M, N, values: 3 * M,
             name="at most three barriers a row",
             advice="a barrier does not decide between threads that have no order",
+        ),
+        counters.at_most(
+            "atomics",
+            lambda M, N, values: 2 * M * N,
+            name="at most two atomics an element",
+            advice="one for the largest value, and one for its position",
         ),
         unwatched=("far",),
     ),

@@ -123,6 +123,12 @@ _FIRST_LARGEST = (
     ("a barrier for who finds it", _FOUND, _then("{ __syncthreads(); first = n; }"), _COME),
     ("a division by 0", "x += (long long)blockIdx.x * N;", "x += (long long)blockIdx.x * N % (N / 1024);", _ENDS),
     (
+        "each position again and again",
+        _FOUND,
+        _then("for (int k = 0; k < 999; ++k) atomicMin(&first, n);"),
+        "at most two atomics an element",
+    ),
+    (
         "one thread searches",
         _SEARCH,
         f"if (threadIdx.x == 0)\n    for (int n = N - 1; n >= 0; --n)\n        {_then('first = n;')}",

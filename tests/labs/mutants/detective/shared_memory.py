@@ -25,6 +25,12 @@ _SMOOTH = (
     ),
     ("a guard by repeating", "i < n ? x[i] : 0", "x[min(i, n - 1)]", "also where a block extends past the end"),
     (
+        "sums by atomics",
+        "y[i] = (s[t] + s[t + 1] + s[t + 2]) / 3;",
+        "{ y[i] = s[t]; atomicAdd(&y[i], s[t + 1]); atomicAdd(&y[i], s[t + 2]); y[i] /= 3; }",
+        "no atomics",
+    ),
+    (
         "neighbours from global memory",
         "(s[t] + s[t + 1] + s[t + 2])",
         "((i > 0 ? x[i - 1] : 0) + s[t + 1] + (i + 1 < n ? x[i + 1] : 0))",
@@ -123,9 +129,9 @@ _HISTOGRAM = (
         "the threads share the clearing",
     ),
     (
-        "one thread clears all by atomics",
-        _CLEAR,
-        "if (t == 0) for (int b = 0; b < 256; ++b) atomicExch(&bins[b], 0);",
+        "two atomics for each number",
+        "atomicAdd(&bins[x[i]], 1);",
+        "{ atomicAdd(&bins[x[i]], 2); atomicSub(&bins[x[i]], 1); }",
         "an atomic in shared memory for each number, and no other",
     ),
     (
@@ -191,6 +197,7 @@ _DISTANCES = (
         "sum += fabsf(mine - x[first + j]);\n        __syncthreads();",
         "x still goes through the tile",
     ),
+    ("a tile read by atomics", _TILE, _TILE.replace("tile[j]", "atomicAdd(&tile[j], 0.0f)"), "no atomics"),
     ("a barrier at every element", _TILE, f"{{ {_ADD} __syncthreads(); }}", "at most two barriers a tile"),
 )
 
