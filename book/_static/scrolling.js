@@ -29,7 +29,7 @@ function begin(drawing) {
   const at = (x) => x - place.left + drawing.scrollLeft;
   const left = at(Math.min(...shapes.map((shape) => shape.left)));
   const right = at(Math.max(...shapes.map((shape) => shape.right)));
-  drawing.scrollLeft = Math.max(0, Math.min(left - 24, right + 24 - place.width));
+  drawing.scrollLeft = Math.max(0, Math.min(left - 60, right + 24 - place.width));
 }
 
 for (const diagram of document.querySelectorAll("article .diagram")) {
