@@ -22,7 +22,12 @@ LEFT_OUT |= {
     "working_copies.py",
     "ruff.toml",
 }
-LEFT_OUT |= {"solutions", "__pycache__", ".ipynb_checkpoints", ".ruff_cache"}
+LEFT_OUT |= {
+    "solutions",
+    "__pycache__",
+    ".ipynb_checkpoints",
+    ".ruff_cache",
+}
 
 
 def originals(root: Path) -> list[Path]:
