@@ -9,7 +9,7 @@ from seeded import bugs
 from sources import trace
 
 from kernels import lens
-from kernels.cuda import RawModule
+from kernels.cuda import RawKernel, RawModule
 
 _A_MODULE = 15  # kernels that are compiled together
 _modules: dict = {}
@@ -208,3 +208,16 @@ def test_a_seed_replays():
     runs = [lens.trace(kernel, grid, block, bug.arguments()[2], seed=seed) for seed in (5, 5, 6)]
     assert runs[0].findings == runs[1].findings
     assert runs[0].findings[0].threads != runs[2].findings[0].threads
+
+
+def test_what_a_thread_does_alone_names_the_first():
+    kernel = RawKernel("__global__ void k(float* x) { x[100 + threadIdx.x] = 1; }", "k")
+    (found,) = lens.trace(kernel, (2,), (64,), (torch.zeros(100),)).findings
+    assert (found.block, found.threads, found.count) == ((0, 0, 0), ((0, 0, 0),), 128)
+
+
+def test_sizes_that_are_no_tuples_err_as_in_a_launch():
+    kernel = RawKernel("__global__ void k(float* x) { x[0] = 1; }", "k")
+    for sizes in (((1,), 256), (1, (32,))):
+        with pytest.raises(TypeError, match="must be a tuple of one to three integers"):
+            lens.trace(kernel, *sizes, (torch.zeros(100),))

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from kernels.cuda import gpu_compiler
-from kernels.cuda.cpu import build, elf, faults, guards
+from kernels.cuda.cpu import build, elf, faults, guards, messages
 from kernels.cuda.cpu.variables import declared_variables, static_shared_bytes
 from kernels.cuda.errors import CompileError
 from kernels.cuda.order import current_seed
@@ -178,7 +178,10 @@ def functions(source: Source, path: Path, open_library: Callable[[Path, bool], c
             "in a kernel"
         )
     constants = frozenset(one.name for one in objects if not one.writable)
-    library = open_library(path, len(objects) > len(constants))
+    try:
+        library = open_library(path, len(objects) > len(constants))
+    except OSError as error:  # a function of the source that it only declares
+        raise CompileError(messages.explained(source, str(error))) from None
     kernels = [_Kernel.in_dll(library, f"kernels_entry_{number}") for number in range(len(source.names))]
     functions = {one.address: one for one in symbols if one.kind == elf.FUNCTION}
     base = ctypes.addressof(kernels[0]) - next(one.address for one in symbols if one.name == "kernels_entry_0")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from kernels.cuda.cpu import compiler, precompiled
 from kernels.cuda.cpu.headers import cuda_headers
-from kernels.cuda.cpu.translate import REFUSALS, translate
+from kernels.cuda.cpu.messages import explained
+from kernels.cuda.cpu.translate import translate
 from kernels.cuda.errors import CompileError
 from kernels.cuda.source import Source
 
@@ -80,7 +81,7 @@ def _kernels(
     result = _library(kind, arguments, translate(source), _included_by(source), rewrites, options)
     if isinstance(result, Path):
         return result
-    raise CompileError(_explain(source, result))
+    raise CompileError(explained(source, result))
 
 
 def waits(source: Source) -> bool:
@@ -180,19 +181,3 @@ def _included_by(source: Source) -> bytes:
                     found[path] = path.read_bytes()
                     texts.append(found[path])
     return b"\0".join(content for _, content in sorted(found.items()))
-
-
-def _explain(source: Source, output: str) -> str:
-    """What the compiler said, about the learner's source if any of it is."""
-    name = Path(compiler.command()[0]).name
-    # What follows from a refusal is not reported, nor a column that is not the source's own.
-    refused = [line for line in output.splitlines() if "error: " in line and any(words in line for words in REFUSALS)]
-    if refused:
-        output = "\n".join(re.sub(r"(:\d+):\d+: (.*)error: (?:#error )?", r"\1: \2error: ", line) for line in refused)
-    if "<kernels>:" in output and not any(f"{filename}:" in output for filename in source.texts):
-        wanted = ", ".join(source.names)
-        return (
-            f"{source.filename} has no kernel for each of the names asked for ({wanted}), or its last brace is missing. "
-            f"{name} says:\n{output.strip()}"
-        )
-    return f"{source.filename} does not compile ({name}):\n{source.with_errors_located(output.strip())}"

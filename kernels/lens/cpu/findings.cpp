@@ -3,23 +3,31 @@
 namespace kernels {
 namespace lens {
 
+// It shows in what one thread does.
+static bool one_sided(Wrong wrong) { return wrong != Wrong::race && wrong != Wrong::in_flight; }
+
 // Of the same warp, of the same block, or of two blocks.
-static uint32_t distance(const Finding& finding) {
+static uint32_t distance(Wrong wrong, const Finding& finding) {
+    if (one_sided(wrong)) return 0;
     if (finding.first.block != finding.second.block) return 2;
     return finding.first.thread / 32 != finding.second.thread / 32;
 }
 
 void Findings::add(Wrong wrong, const Finding& finding) {
     const int64_t region = finding.region ? int64_t(finding.region->number) : -1;
-    const Key key = {wrong, finding.first.pc, finding.second.pc, region, distance(finding)};
+    const Key key = {wrong, finding.first.pc, finding.second.pc, region, distance(wrong, finding)};
     auto found = rows.find(key);
+    const int64_t offset = int64_t(finding.region ? finding.address - finding.region->begin : finding.address);
     if (found != rows.end()) {
-        ++found->second.count;
+        Row& row = found->second;
+        const auto number = [](const Party& one) { return std::make_pair(one.block, one.thread); };
+        if (one_sided(wrong) && number(finding.second) < number(row.example.second))
+            row.example = finding, row.offset = offset;  // the first thread, whichever came first
+        ++row.count;
         return;
     }
     if (rows.size() >= most) return;
-    const uint64_t offset = finding.region ? finding.address - finding.region->begin : finding.address;
-    rows.insert({key, {finding, int64_t(offset), 1}});
+    rows.insert({key, {finding, offset, 1}});
 }
 
 bool Findings::forgiven(const Finding& race) const {

@@ -95,8 +95,11 @@ def _array(row: _Row, arrays: Sequence[Array], line: str) -> Array | None:
     return with_name_in(arrays[row.region], line) if row.region >= 0 else None
 
 
-def _rank(row: _Row) -> tuple[bool, bool, bool]:
-    """Of several sides of one race: that of two blocks, or two warps, says most, and a write before a read."""
+def _rank(row: _Row) -> tuple[int, ...]:
+    """Of several sides of one race: that of two blocks, or two warps, says most, and a write before a read. Of what a thread
+    does alone, the first of them."""
+    if row.wrong not in (_RACE, _IN_FLIGHT):
+        return False, False, False, -row.block_2, -row.thread_2
     return row.block_1 != row.block_2, row.thread_1 // WARP != row.thread_2 // WARP, _VERBS[row.kind_1] != "reads"
 
 

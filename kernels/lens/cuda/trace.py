@@ -40,11 +40,12 @@ def trace(
     leaves the tensors as they were.
     Raises what `kernels.cuda.isolated` raises before a launch or when the worker is stopped.
     """
+    grid, block = arguments.dimensions(grid, "grid"), arguments.dimensions(block, "block")
     arguments.device_of(args)
     if blocks is not None and (isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1):
         raise ValueError(f"blocks must be a number of blocks to trace, at least 1, got {blocks!r}")
     instrumented.lens_library()  # compiled once, which is not the learner's time
-    launch = (kernel, _variables(kernel), tuple(grid), tuple(block), copied_to_cpu(args), shared_mem, seed, blocks)
+    launch = (kernel, _variables(kernel), grid, block, copied_to_cpu(args), shared_mem, seed, blocks)
     limits = {"seconds": seconds, "memory_bytes": memory_bytes, "device": "cpu"}
     result, left, changed = run_in_worker(kernel.name, run.run, *launch, **limits)
     copy_back(left, args)

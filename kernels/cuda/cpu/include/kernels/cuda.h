@@ -1,5 +1,6 @@
 // Included before every kernel: CUDA C++ as g++ and clang can compile it.
 #pragma once
+#include "kernels/free_names.h"
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <new>
 #include <type_traits>
 #include <utility>
+#include "kernels/names_again.h"
 
 #include "vector_types.h"
 #include "vector_functions.h"

@@ -11,12 +11,24 @@ KERNELS_UNSEEN inline T argument(const char* from) {
     return *reinterpret_cast<T*>(copy);
 }
 
+// A reference is passed as a pointer is.
+template <class P>
+struct Passed {
+    static constexpr uint32_t bytes = sizeof(P);
+    KERNELS_UNSEEN static P from(const char* at) { return argument<std::remove_cv_t<P>>(at); }
+};
+template <class P>
+struct Passed<P&> {
+    static constexpr uint32_t bytes = sizeof(P*);
+    KERNELS_UNSEEN static P& from(const char* at) { return *argument<P*>(at); }
+};
+
 template <auto kernel>
 struct Entry;
 
 template <class... P, void (*kernel)(P...)>
 struct Entry<kernel> {
-    static constexpr uint32_t sizes[sizeof...(P) + 1] = {uint32_t(sizeof(P))..., 0};
+    static constexpr uint32_t sizes[sizeof...(P) + 1] = {Passed<P>::bytes..., 0};
 
     KERNELS_UNSEEN static constexpr uint32_t offset(size_t parameter) {
         uint32_t bytes = 0;
@@ -50,7 +62,7 @@ struct Entry<kernel> {
             }
             thread.running = number;
             set_starting(false);
-            kernel(argument<std::remove_cv_t<P>>(args + offset(I))...);
+            kernel(Passed<P>::from(args + offset(I))...);
             set_starting(true);
             thread.finished[number / warp_size] |= 1u << number % warp_size;
 #if defined(KERNELS_INSTRUMENTED)
