@@ -46,7 +46,7 @@ class offload_activations(torch.autograd.graph.saved_tensors_hooks):
         self.held: list[weakref.ref[Saved]] = []  # those still on the device since the forward, the oldest first
         self.known: weakref.WeakValueDictionary[int, Saved] = weakref.WeakValueDictionary()
 
-    def __enter__(self) -> "offload_activations":
+    def __enter__(self) -> "offload_activations":  # type: ignore[override]
         super().__enter__()
         if not any(ref() for ref in self.order):
             self.order.clear()
@@ -77,7 +77,7 @@ class offload_activations(torch.autograd.graph.saved_tensors_hooks):
             return Kept(tensor.detach(), tensor._version)  # an output that its own node kept would never be freed
         saved = self._saved(tensor)
         saved.views += 1
-        return View(saved, tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
+        return View(saved, tensor.dtype, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
 
     def _unpack(self, packed: "Kept | View") -> torch.Tensor:
         if isinstance(packed, Kept):

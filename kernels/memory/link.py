@@ -28,6 +28,8 @@ class Link:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.to_host = self.to_device = 0
+        self._down: torch.cuda.Stream | None
+        self._up: torch.cuda.Stream | None
         self._down, self._up = _streams(device) if device.type == "cuda" else (None, None)
 
     def on_host(self, like: torch.Tensor) -> torch.Tensor:

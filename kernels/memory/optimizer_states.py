@@ -87,7 +87,7 @@ class OffloadedOptimizer(torch.optim.Optimizer):
         return [(part, up[number] < up[number + 1]) for number, part in enumerate(parts)]
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient; the states are complete in the host's memory when it returns."""
         loss = None
         if closure is not None:

@@ -36,11 +36,15 @@ def small() -> tuple[nn.Sequential, torch.Tensor]:
         nn.Linear(40, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 8)
     )
     with torch.no_grad():
-        for layer, scale in zip(model[::2], (8, 0.2, 1, 2), strict=True):
+        for layer, scale in zip(linears(model), (8, 0.2, 1, 2), strict=True):
             layer.weight *= scale
-        model[2].weight[0, 0] = 4
-        model[4].weight[3:6] = 0
+        linears(model)[1].weight[0, 0] = 4
+        linears(model)[2].weight[3:6] = 0
     return model, torch.randn(16, 40)
+
+
+def linears(model: nn.Sequential) -> list[nn.Linear]:
+    return [layer for layer in model if isinstance(layer, nn.Linear)]
 
 
 def nearest(weight: torch.Tensor, bits: int) -> torch.Tensor:
@@ -62,7 +66,7 @@ def nearest(weight: torch.Tensor, bits: int) -> torch.Tensor:
 def expected_fisher(model: nn.Sequential, x: torch.Tensor) -> dict[str, torch.Tensor]:
     """Every squared gradient of every label's log-likelihood, times its probability; float64."""
     model = copy.deepcopy(model).double()
-    weights = [layer.weight for layer in model[::2]]
+    weights = [layer.weight for layer in linears(model)]
     found = [torch.zeros_like(weight) for weight in weights]
     for row in x.double():
         for one in model(row).log_softmax(-1):
@@ -96,7 +100,7 @@ def costs(by: str) -> dict[str, list[float]]:
 @cache
 def least(by: str, bits: float) -> float:
     """The least cost of all allocations that have no more bits than that on average."""
-    of, sizes = list(costs(by).values()), [layer.weight.numel() for layer in small()[0][::2]]
+    of, sizes = list(costs(by).values()), [layer.weight.numel() for layer in linears(small()[0])]
     return min(
         sum(one[WIDTHS.index(width)] for one, width in zip(of, widths, strict=True))
         for widths in product(WIDTHS, repeat=len(of))

@@ -100,13 +100,13 @@ def check(make: Callable[..., Any], device: str) -> tuple[float, str | None]:
 
 
 def still_there(
-    make: Callable[..., Any], model: nn.Module, x: torch.Tensor, table: torch.Tensor, resident: int, device: str
+    make: Callable[..., Any], model: nn.Sequential, x: torch.Tensor, table: torch.Tensor, resident: int, device: str
 ) -> str | None:
     """Whether more bytes of what the blocks gave to each other live after the forward than may."""
     given: list[weakref.ref] = []
     hooks = [
         block.register_forward_hook(lambda _, __, output: given.append(weakref.ref(output[0].untyped_storage())))
-        for block in list(model)[:-1]
+        for block in [*model][:-1]
     ]
     with make(SMALLEST, resident, device):
         y = model((x, table))

@@ -74,7 +74,7 @@ def counted(
     return Peak(sum(most.values()), dict(most), tuple(mode.moments))
 
 
-def block() -> nn.Module:
+def block() -> nn.Sequential:
     return nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 64), nn.GELU(), nn.BatchNorm1d(64), nn.Linear(64, 16))
 
 

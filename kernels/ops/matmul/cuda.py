@@ -74,7 +74,7 @@ shared = partial(plain, "matmul_shared", (32, 32), 32, 32)
 registers = partial(plain, "matmul_registers", (16, 16), 64, 64)
 
 SOURCE = (FILE, FILE.with_name("epilogue.cuh"), Path(__file__), Path(products.__file__))
-RUNGS = {
+RUNGS: dict[str, tuple[products.Multiply, str, tuple[Path, ...]]] = {
     "element": (element, "one thread an element of y", SOURCE),
     "coalesced": (coalesced, "neighbouring threads read neighbouring elements", SOURCE),
     "shared": (shared, "tiles in shared memory, read by all threads of a block", SOURCE),
