@@ -43,7 +43,7 @@ EXERCISES = (
             "not exact either": {"B": 1, "S": 2, "H": 41, "D": 107},
         },
         drawn={
-            "even": {"B": range(1, 4), "S": range(40, 97, 8), "H": range(2, 9), "D": range(8, 65, 8)},
+            "even": {"B": range(1, 4), "S": range(40, 97, 8), "H": range(2, 4), "D": range(8, 65, 8)},
             "odd": {"B": range(1, 5), "S": range(2, 40), "H": range(2, 9), "D": range(1, 20)},
             "heads": {"S": range(64, 97, 32), "H": range(33, 65), "D": range(48, 97, 16)},
             "long": {"B": range(4, 10), "S": range(257, 400), "H": range(1, 5), "D": range(1, 5)},
@@ -72,6 +72,7 @@ EXERCISES = (
                 "one",
                 "wide",
                 "pairs",
+                "heads",
                 "long",
                 "inexact",
                 "not exact either",

@@ -287,6 +287,6 @@ EXERCISES = (
             ),
         ),
         prelude="import torch, triton, triton.language as tl",
-        seconds=30,
+        seconds=60,
     ),
 )

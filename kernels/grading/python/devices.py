@@ -81,7 +81,9 @@ def together(hint: str = "") -> Property:
 
     def broken(trials: Sequence[Trial]) -> str | None:
         found = next((one for one in trials if one.facts.get("elsewhere")), None)
-        return found and (
+        if found is None:
+            return None
+        return (
             f"on a GPU {found.facts['elsewhere']}\nwhat is allocated goes beside the arguments: device=x.device\n"
             f"(with {found.where})"
         )

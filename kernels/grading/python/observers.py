@@ -51,7 +51,8 @@ def _roles(given: Mapping[str, torch.Tensor], args: Mapping[str, Any], result: A
     """Of a launch, which argument of the function each parameter of the kernel was given, or which of its results, by number:
     by where they lie in memory, so that it does not matter what a kernel calls its parameters."""
     results = dict(enumerate(result if isinstance(result, (tuple, list)) else [result]))
-    lying = {_memory(one): role for role, one in [*results.items(), *args.items()] if isinstance(one, torch.Tensor)}
+    roles: list[tuple[str | int, Any]] = [*results.items(), *args.items()]
+    lying = {_memory(one): role for role, one in roles if isinstance(one, torch.Tensor)}
     return {name: lying[_memory(one)] for name, one in given.items() if _memory(one) in lying}
 
 

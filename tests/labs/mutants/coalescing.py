@@ -177,7 +177,7 @@ MUTANTS = [
         ),
         ("four batches at most", "y[i] =", "if (b < 4) y[i] =", _WRITTEN),
         ("256 positions at most", "y[i] =", "if (s < 256) y[i] =", _WRITTEN),
-        ("a place of 16 bits", _X, "x[(unsigned short)(((b * S + s) * H + h) * D + d)]", _RIGHT),
+        ("a place of 16 bits", _X, "x[(unsigned short)(((b * S + s) * H + h) * D + d)]", _ANY_SIZE),
         (
             "each element by an exchange",
             "y[i] = x[((b * S + s) * H + h) * D + d];",
