@@ -29,6 +29,7 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.layer_norm import layer_norm
+from kernels.ops.linear_cross_entropy import linear_cross_entropy
 from kernels.ops.residual_dropout import residual_dropout
 from kernels.ops.rope import rope
 from kernels.ops.softmax import softmax
@@ -44,6 +45,7 @@ __all__ = [
     "cross_entropy",
     "demo",
     "layer_norm",
+    "linear_cross_entropy",
     "operation",
     "operations",
     "residual_dropout",

@@ -18,6 +18,8 @@ KERNELS = [pytest.param(op, v, id=f"{op.name}-{v.key}") for op in OPERATIONS for
 REGISTERED = [pytest.param(op, level, id=f"{op.name}-{level}") for op in OPERATIONS for level in ("triton", "cuda")]
 LEVELS_OF = [pytest.param(op, level, id=f"{op.name}-{level}") for op in OPERATIONS for level in LEVELS]
 DIFFERENTIABLE = [param for param in REGISTERED if param.values[0].gradients]
+MULTIPLIES = {"linear_cross_entropy"}
+"""Operations whose products are PyTorch's own, between kernels: what asks that much of PyTorch is never repeated."""
 
 
 def small_cases(op):
@@ -302,9 +304,8 @@ def test_calls_that_come_again_give_the_same_bits(op, level, monkeypatch):
             expected = results(inputs)
         for one, other in zip(results(inputs), expected, strict=True):
             assert torch.equal(one, other)
-    assert len(repeated) == 1 + bool(op.gradients), (
-        "the forward and the backward of its contiguous inputs can be repeated"
-    )
+    can_be = 0 if op.name in MULTIPLIES else 1 + bool(op.gradients)
+    assert len(repeated) == can_be, "the forward and the backward of its contiguous inputs can be repeated"
 
 
 @pytest.mark.parametrize(("op", "level"), LEVELS_OF)

@@ -2,6 +2,7 @@
 
 from kernels.modules.attention import GroupedQueryAttention, MultiHeadAttention, NaiveAttention
 from kernels.modules.block import MLP, NaiveBlock, SwiGLU, TransformerBlock
+from kernels.modules.loss import CrossEntropyLoss
 from kernels.modules.norms import LayerNorm
 from kernels.modules.prepare import Prepared, prepare
 from kernels.modules.rotary import RotaryEmbedding
@@ -9,6 +10,7 @@ from kernels.modules.swap import Swapped, swap
 
 __all__ = [
     "MLP",
+    "CrossEntropyLoss",
     "GroupedQueryAttention",
     "LayerNorm",
     "MultiHeadAttention",
