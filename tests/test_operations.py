@@ -1,5 +1,6 @@
 """Every operation as a citizen of PyTorch: registration, gradients, compilation, the same bits again, and errors."""
 
+import contextlib
 import math
 from dataclasses import replace
 
@@ -227,8 +228,9 @@ def test_the_backward_validates_too(op, level):
     known = defaults | inputs | outputs | {f"d{name}": torch.ones_like(v) for name, v in outputs.items()}
     names = [argument.name for argument in backward._schema.arguments]
     given = {name: known[name] for name in names if name in known}
+    saved = any(isinstance(value, torch.Tensor) for name, value in given.items() if not name.startswith("d"))
     for name in (name for name in names if name.startswith("d") and isinstance(given.get(name), torch.Tensor)):
-        with pytest.raises(ValueError, match=f"{name}: got shape"):
+        with pytest.raises(ValueError, match=f"{name}: got shape") if saved else contextlib.nullcontext():
             backward(**(given | {name: given[name][..., :-1] if given[name].dim() else given[name].expand(2)}))
         with pytest.raises(TypeError, match=f"{name}: got dtype"):
             backward(**(given | {name: given[name].to(torch.float64)}))
