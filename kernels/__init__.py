@@ -32,6 +32,7 @@ from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.matmul import matmul
+from kernels.ops.linear_cross_entropy import linear_cross_entropy
 from kernels.ops.residual_dropout import residual_dropout
 from kernels.ops.rms_norm import rms_norm
 from kernels.ops.rope import rope
@@ -53,6 +54,7 @@ __all__ = [
     "layer_norm",
     "layer_norm_gelu",
     "matmul",
+    "linear_cross_entropy",
     "operation",
     "operations",
     "rms_norm",

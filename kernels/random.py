@@ -36,10 +36,10 @@ def philox_round(
 
 
 def _product(x: torch.Tensor, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The high and the low word of the product of 32-bit words: by halves of the factor, since int64 ends at 2⁶³."""
-    low = x * (factor & 0xFFFF)
-    high = x * (factor >> 16) + (low >> 16)
-    return high >> 16, ((high & 0xFFFF) << 16) | (low & 0xFFFF)
+    """The high and the low word of the product of 32-bit words. int64 keeps the low 64 bits of a product, all that there are;
+    a shift copies the sign, which the mask takes away."""
+    product = x * factor
+    return (product >> 32) & 0xFFFFFFFF, product & 0xFFFFFFFF
 
 
 def uniform(seed: int, offsets: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,9 @@ from kernels.modules.attention import GroupedQueryAttention, MultiHeadAttention,
 from kernels.modules.block import NaiveBlock, TransformerBlock
 from kernels.modules.mlp import MLP, GeGLU, SwiGLU
 from kernels.modules.norms import LayerNorm, RMSNorm
+from kernels.modules.block import MLP, NaiveBlock, SwiGLU, TransformerBlock
+from kernels.modules.loss import CrossEntropyLoss
+from kernels.modules.norms import LayerNorm
 from kernels.modules.prepare import Prepared, prepare
 from kernels.modules.rotary import RotaryEmbedding
 from kernels.modules.softmax import Softmax
@@ -12,6 +15,7 @@ from kernels.modules.swap import Swapped, swap
 __all__ = [
     "MLP",
     "GeGLU",
+    "CrossEntropyLoss",
     "GroupedQueryAttention",
     "LayerNorm",
     "MultiHeadAttention",

@@ -3,6 +3,10 @@
 import torch
 from torch import nn
 
+from kernels import levels
+from kernels.operation import level_number
+from kernels.ops.rope import rope
+
 
 class RotaryEmbedding(nn.Module):
     """Turns the features (i, i + D/2) of a head at position p by p · base^(-2i/D), in the half-split order of Llama: Su et al.,
@@ -11,17 +15,21 @@ class RotaryEmbedding(nn.Module):
     Args:
         head_dim: D, even.
         base: of the angles.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU and Triton on a GPU,
+            by where the input is. Above 1 a copy of the input is turned by `kernels.rope`.
 
-    ValueError: an odd head_dim.
+    ValueError: an odd head_dim, or an unknown level.
     """
 
-    def __init__(self, head_dim: int, base: float = 10_000.0) -> None:
+    def __init__(self, head_dim: int, base: float = 10_000.0, level: int | str | None = None) -> None:
         super().__init__()
+        if level is not None:
+            level_number(level)
         if head_dim % 2:
             raise ValueError(
                 f"head_dim: got {head_dim}, expected an even number of features, which are turned in pairs"
             )
-        self.head_dim, self.base = head_dim, base
+        self.head_dim, self.base, self.level = head_dim, base, level
 
     def forward(self, x: torch.Tensor, start: int = 0) -> torch.Tensor:
         """x of shape (..., S, D), whose first position is `start`; the angles are computed in float32 at least."""
@@ -30,5 +38,13 @@ class RotaryEmbedding(nn.Module):
         positions = torch.arange(start, start + x.shape[-2], device=x.device, dtype=exact)
         angles = positions[:, None] * self.base ** (-pairs / self.head_dim)
         cos, sin = angles.cos(), angles.sin()
-        first, second = x.to(exact).chunk(2, dim=-1)
-        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
+        if levels.chosen(self.level, x) == 1:
+            first, second = x.to(exact).chunk(2, dim=-1)
+            return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
+        heads = x if x.dim() == 4 else x.reshape(1, -1, *x.shape[-2:])
+        y = heads.clone(memory_format=torch.contiguous_format)
+        rope(y, y.new_empty(len(y), 0, *y.shape[2:]), cos, sin, level=self.level)  # with no keys
+        return y.view(x.shape)
+
+    def extra_repr(self) -> str:
+        return f"{self.head_dim}, base={self.base:g}, level={self.level!r}"

@@ -15,11 +15,11 @@
 // What the gradient needs of a row: `shift` and `of_p` make exp(x - shift) * of_p the first term.
 template <int SIZE, typename T>
 __device__ void store_gradient(T* dx, const float (&x)[SIZE], int j, float shift, float correction, float of_p,
-                               float scale, long long target, float smoothing, int N)
+                               float scale, long long target, float smoothing, int classes)
 {
     float values[SIZE];
     for (int i = 0; i < SIZE; ++i) {
-        const float wanted = (j + i == target ? 1.0f - smoothing : 0.0f) + smoothing / N;
+        const float wanted = (j + i == target ? 1.0f - smoothing : 0.0f) + smoothing / classes;
         values[i] = exp_for<T>(x[i] - shift - correction) * of_p - scale * wanted;
     }
     store_floats<SIZE>(dx + j, values);
@@ -83,10 +83,12 @@ __global__ void cross_entropy_online(const T* x, const long long* target, float*
     }
 }
 
-// (M, parts of rows) blocks: each thread has VECTORS times SIZE values, blockDim.x vectors apart.
+// x and dx have N columns of the classes, from the first on; dx may be x. (M, parts of rows) blocks: each thread has VECTORS
+// times SIZE values, blockDim.x vectors apart.
 template <typename T, int SIZE, int VECTORS>
 __global__ void cross_entropy_backward(const float* dloss, const T* x, const long long* target, const double* lse, T* dx,
-                                       long long x_stride, int N, long long ignore_index, float smoothing, float z_loss)
+                                       long long x_stride, int N, long long ignore_index, float smoothing, float z_loss,
+                                       int first, int classes)
 {
     const long long row = blockIdx.x, wanted = target[row];
     const bool kept = wanted != ignore_index;  // else x is not read
@@ -100,7 +102,7 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
         float values[SIZE] = {};
         if (kept) {
             load_floats<SIZE>(x + j, values);
-            store_gradient<SIZE>(dx, values, j, whole, rest, of_p, of_loss, wanted, smoothing, N);
+            store_gradient<SIZE>(dx, values, j, whole, rest, of_p, of_loss, wanted - first, smoothing, classes);
         } else {
             store_floats<SIZE>(dx + j, values);
         }

@@ -34,18 +34,21 @@ def online(x, target, *parameters):
     return loss, lse
 
 
-def blocks(dloss, x, target, lse, ignore_index, label_smoothing, z_loss):
-    dx = empty_contiguous(x)
-    if not x.numel():
-        return dx
-    rows = as_rows(x)
-    M, N = rows.shape
-    size = VECTOR_BYTES // x.itemsize if in_vectors(N, rows, as_rows(dx)) else 1
+def by_parts(dloss, x, target, lse, dx, parameters, first: int, classes: int) -> None:
+    """Writes dx of a matrix x, which has the columns of so many classes from the first on; dx may be the memory of x."""
+    (M, N), (ignore_index, label_smoothing, z_loss) = x.shape, parameters
+    size = VECTOR_BYTES // x.itemsize if in_vectors(N, x, as_rows(dx)) else 1
     threads = min(scalar_threads(N // size), 256)
-    parameters = rows.stride(0), N, ignore_index, np.float32(label_smoothing), np.float32(z_loss)
-    arguments = (dloss.contiguous(), rows, target.contiguous(), lse.contiguous(), dx, *parameters)
+    numbers = x.stride(0), N, ignore_index, np.float32(label_smoothing), np.float32(z_loss), first, classes
+    arguments = (dloss.contiguous(), x, target.contiguous(), lse.contiguous(), dx, *numbers)
     grid = M, -(-N // (threads * size * VECTORS))
     kernel(FILE, "cross_entropy_backward", x.dtype, size, VECTORS)(grid, (threads,), arguments)
+
+
+def blocks(dloss, x, target, lse, *parameters):
+    dx = empty_contiguous(x)
+    if x.numel():
+        by_parts(dloss, as_rows(x), target, lse, dx, parameters, 0, x.shape[-1])
     return dx
 
 

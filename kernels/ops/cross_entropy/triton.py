@@ -86,8 +86,10 @@ def cross_entropy_kernel(
 
 @triton.jit
 def cross_entropy_backward_kernel(
-    dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, N, ignore_index, smoothing, z_loss, BLOCK_N: tl.constexpr
-):
+    dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, N, ignore_index, smoothing, z_loss, first, classes,
+    BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """x and dx have N columns of the classes, from the first on."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     target, dloss, exact = tl.load(target_ptr + row), tl.load(dloss_ptr + row), tl.load(lse_ptr + row)
@@ -95,7 +97,7 @@ def cross_entropy_backward_kernel(
     x = tl.load(x_ptr + row * x_stride + columns, mask=(columns < N) & kept, other=0.0).to(tl.float32)
     lse = exact.to(tl.float32)
     p = tl.exp(x - lse - (exact - lse.to(tl.float64)).to(tl.float32))
-    wanted = tl.where(columns == target, 1 - smoothing, 0.0) + smoothing / N
+    wanted = tl.where(columns + first == target, 1 - smoothing, 0.0) + smoothing / classes
     dx = tl.where(kept, dloss * (p * (1 + 2 * z_loss * lse) - wanted), 0.0)
     tl.store(dx_ptr + row * N + columns, dx, mask=columns < N)
 
@@ -121,13 +123,17 @@ def online(x, target, *parameters):
     return loss, lse
 
 
+def by_parts(dloss, x, target, lse, dx, parameters, first: int, classes: int) -> None:
+    """Writes dx of a matrix x, which has the columns of so many classes from the first on; dx may be the memory of x."""
+    (M, N), tensors = x.shape, (dloss.contiguous(), x, target.contiguous(), lse.contiguous(), dx)
+    grid, numbers = (M, triton.cdiv(N, tile(N)["BLOCK_N"])), (x.stride(0), N, *parameters, first, classes)
+    launch(cross_entropy_backward_kernel, grid, *tensors, *numbers, **tile(N))
+
+
 def blocks(dloss, x, target, lse, *parameters):
     dx = empty_contiguous(x)
     if x.numel():
-        rows = as_rows(x)
-        (M, N), tensors = rows.shape, (dloss.contiguous(), rows, target.contiguous(), lse.contiguous(), dx)
-        grid = M, triton.cdiv(N, tile(N)["BLOCK_N"])
-        launch(cross_entropy_backward_kernel, grid, *tensors, rows.stride(0), N, *parameters, **tile(N))
+        by_parts(dloss, as_rows(x), target, lse, dx, parameters, 0, x.shape[-1])
     return dx
 
 

@@ -1,0 +1,71 @@
+"""Level 1: a projection and its cross-entropy in PyTorch operators, with all logits in memory, and their signature."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from kernels import arguments
+from kernels.arguments import empty_contiguous
+from kernels.ops.cross_entropy.native import cross_entropy, cross_entropy_backward, empty_outputs
+from kernels.signature import Signature
+
+
+def linear_cross_entropy(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(loss, lse) of each row of the logits x · weightᵀ."""
+    return cross_entropy(F.linear(x, weight), target, ignore_index, label_smoothing, z_loss)
+
+
+def linear_cross_entropy_backward(dloss, x, weight, target, lse, ignore_index, label_smoothing, z_loss):
+    """The gradients (dx, dweight), of dlogits, the gradient of the logits: dlogits · weight and dlogitsᵀ · x."""
+    logits = F.linear(x, weight)
+    dlogits = cross_entropy_backward(dloss, logits, target, lse, ignore_index, label_smoothing, z_loss)
+    return dlogits @ weight, dlogits.reshape(-1, dlogits.shape[-1]).T @ x.reshape(-1, x.shape[-1])
+
+
+def validate(x, weight, target, ignore_index, label_smoothing, z_loss) -> None:
+    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
+    arguments.floating("x", x, "(..., K)")
+    classes = weight.shape[0] if isinstance(weight, torch.Tensor) and weight.dim() == 2 else 1
+    arguments.like("weight", weight, (classes, x.shape[-1]), "x", x, why="classes × the last dimension of x")
+    if classes == 0:
+        raise ValueError(f"weight: got shape {tuple(weight.shape)}, expected at least one row, one for each class")
+    arguments.integers("target", target, x.shape[:-1], "x", x, why="the shape of x without its last dimension")
+    arguments.below("target", target, classes, ignored=ignore_index)
+    arguments.number("label_smoothing", label_smoothing, most=1)
+    arguments.number("z_loss", z_loss)
+
+
+def validate_for_kernel(x, *others: Any) -> None:
+    validate(x, *others)
+    arguments.for_kernels("x", x)
+
+
+def validate_backward(dloss, x, weight, target, lse, *parameters: Any) -> None:
+    validate_for_kernel(x, weight, target, *parameters)
+    for name, value, dtype in (("dloss", dloss, torch.float32), ("lse", lse, torch.float64)):
+        if value.shape != target.shape:
+            raise ValueError(f"{name}: got shape {tuple(value.shape)}, expected {tuple(target.shape)} like target")
+        if value.dtype != dtype:
+            raise TypeError(f"{name}: got dtype {value.dtype}, expected {dtype}")
+
+
+SIGNATURE = Signature(
+    "(Tensor x, Tensor weight, Tensor target, int ignore_index=-100, float label_smoothing=0.0, float z_loss=0.0)"
+    " -> (Tensor loss, Tensor lse)",
+    validate=validate_for_kernel,
+    shape_rule=lambda x, weight, target, *parameters: empty_outputs(x, target),
+    gradients=("x", "weight"),
+    save=("x", "weight", "target", "lse"),
+    non_differentiable=("lse",),
+    native_backward=linear_cross_entropy_backward,
+    validate_backward=validate_backward,
+    backward_shape_rule=lambda dloss, x, weight, *others: (empty_contiguous(x), empty_contiguous(weight)),
+)
