@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -96,9 +98,7 @@ class RMSNorm(nn.RMSNorm):
         return f"{super().extra_repr()}, level={self.level!r}"
 
 
-def flattened(
-    input: torch.Tensor, shape: tuple[int, ...], *parameters: torch.Tensor | None
-) -> tuple[torch.Tensor | None, ...]:
+def flattened(input: torch.Tensor, shape: tuple[int, ...], *parameters: torch.Tensor | None) -> tuple[Any, ...]:
     """The input and the parameters with the dimensions of `shape` as one. ValueError: the input does not end in them."""
     dims = len(shape)
     if tuple(input.shape[-dims:]) != shape:

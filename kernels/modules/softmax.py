@@ -28,6 +28,7 @@ class Softmax(nn.Softmax):
         if level is not None:
             level_number(level)
         super().__init__(dim)
+        self.dim: int = dim
         self.level = level
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
