@@ -62,8 +62,8 @@ def columns(dy, x, weight, bias, eps):
     kernel(FILE, "layer_norm_gelu_backward_statistics", x.dtype, size)((M,), (pack_threads(N, size),), arguments)
     (across, G), block = column_blocks_of_packs(M, N, size, x.device)
     partial = rows.new_empty((G, 2, N), dtype=torch.float32)
-    of_columns = (dys, rows, weight, bias, statistics, dx, partial, *strides, M, N)
-    kernel(FILE, "layer_norm_gelu_backward_columns", x.dtype, size)((across, G), block, of_columns)
+    given = (dys, rows, weight, bias, statistics, dx, partial, *strides, M, N)
+    kernel(FILE, "layer_norm_gelu_backward_columns", x.dtype, size)((across, G), block, given)
     column_sums(partial, dweight, dbias)
     return dx, dweight, dbias
 
