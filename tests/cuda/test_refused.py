@@ -73,7 +73,7 @@ def test_shared_memory_without_an_initialiser_is_not_refused():
         __shared__ int a[4 == 4 ? 2 : 1], /* = 3 */ b[2];  // = {0}
         __shared__ struct { int n; float f; } c;
         __shared__ __align__(16) float d[sizeof(int) >= 4];
-        static __shared__ alignas(8) union { int n; float f; } e;
+        __shared__ alignas(8) union { int n; float f; } e;
         a[0] = b[1] = c.n = e.n = 1; d[0] = 2;
         int t = {3};
         *x = a[0] + b[1] + c.n + (int)d[0] + t + e.n + at_least<4>();

@@ -158,9 +158,9 @@ class Function:
 def load(source: Source) -> dict[str, Function]:
     """The kernels of a source by name, compiled unless the cache has them."""
     verdict = gpu_compiler.verdict(source)
-    library = build.kernel_library(source)
+    found = functions(source, build.kernel_library(source), _open)
     verdict()
-    return functions(source, library, _open)
+    return found
 
 
 def functions(source: Source, path: Path, open_library: Callable[[Path, bool], ctypes.CDLL]) -> dict[str, Function]:
