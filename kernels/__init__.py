@@ -31,8 +31,8 @@ from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
-from kernels.ops.matmul import matmul
 from kernels.ops.linear_cross_entropy import linear_cross_entropy
+from kernels.ops.matmul import matmul
 from kernels.ops.residual_dropout import residual_dropout
 from kernels.ops.rms_norm import rms_norm
 from kernels.ops.rope import rope
