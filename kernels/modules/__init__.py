@@ -1,7 +1,7 @@
 """Modules of transformers: the operations in place of PyTorch's own, and what is built of them."""
 
 from kernels.modules.attention import GroupedQueryAttention, MultiHeadAttention, NaiveAttention
-from kernels.modules.block import MLP, NaiveBlock, SwiGLU, TransformerBlock
+from kernels.modules.block import NaiveBlock, TransformerBlock
 from kernels.modules.loss import CrossEntropyLoss
 from kernels.modules.mlp import MLP, GeGLU, SwiGLU
 from kernels.modules.norms import LayerNorm, RMSNorm
