@@ -24,7 +24,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         *(case for layout in ("rows", "transposed", "expanded") for case in of((6, 24), classes=50, layout=layout)),
         *(case for values in ("small", "large", "offset") for case in of((4, 48), classes=40, values=values)),
     ),
-    "model": (*of((64, 32), classes=1_000), *of((2, 16, 48), classes=300)),
+    "model": (*of((64, 32), classes=1_000), *of((2, 6, 48), classes=300)),
     "repeated": (Case((300, 16), sizes={"classes": 500}),),
     "huge": (Case((2**31 // 4_096 + 5, 4_096), "bfloat16", sizes={"classes": 500}),),
     "bench": (
