@@ -46,7 +46,7 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
     weight = (torch.randn(classes, K, generator=random, device=device) * 3 / K**0.5).to(x.dtype)
     target = torch.randint(0, classes, case.shape[:-1], generator=random, device=device)
     dropped = torch.rand(case.shape[:-1], generator=random, device=device) < 1 / 6
-    target = target.masked_fill(dropped, case.params.get("ignore_index", -100))
+    target = target.masked_fill(dropped, dict[str, Any](case.params).get("ignore_index", -100))
     if case.layout != "contiguous":  # classes are neighbours in memory
         weight = weight.T.contiguous().T
     return {"x": x, "weight": weight, "target": target} | dict(case.params)

@@ -11,7 +11,7 @@ from kernels.row_cases import each, generator, rows
 
 # k never has q's layout where q is not contiguous: a kernel must not take the one's strides for the other's.
 LAYOUTS = {"contiguous": "contiguous", "rows": "transposed", "transposed": "sliced", "sliced": "by-position"}
-PAIRINGS = ({}, {"interleaved": True})
+PAIRINGS: tuple[dict[str, bool], ...] = ({}, {"interleaved": True})
 SHAPES = ((1, 1, 1, 2), (2, 3, 5, 6), (3, 4, 3, 8), (2, 5, 7, 64), (3, 2, 33, 80), (3, 9, 4, 128), (1, 1, 2, 256))
 CASES: dict[str, tuple[Case, ...]] = {
     "edge": (
