@@ -31,8 +31,7 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
     target = torch.randint(0, case.shape[-1], case.shape[:-1], generator=random, device=device)
     if case not in [replace(timed, seed=case.seed) for timed in CASES["bench"]]:
         dropped = torch.rand(case.shape[:-1], generator=random, device=device) < 1 / 6
-        ignored: Any = case.params.get("ignore_index", -100)
-        target = target.masked_fill(dropped, ignored)
+        target = target.masked_fill(dropped, dict[str, Any](case.params).get("ignore_index", -100))
     if case.layout in ("rows", "transposed") and target.dim() > 1:
         target = lay_out(target, "transposed")
     return {"x": x, "target": target} | dict(case.params)

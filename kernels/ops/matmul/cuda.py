@@ -15,6 +15,7 @@ import torch
 
 from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
+from kernels.machine import target
 from kernels.operation import Variant
 from kernels.ops.matmul import products
 from kernels.unsupported import needs_compiler
@@ -52,7 +53,7 @@ def aligned(matrices: torch.Tensor, by_columns: bool, stride: int) -> bool:
 
 
 def wmma(x, w, y, bias, dy, activation) -> None:
-    if x.dtype == torch.float32:
+    if x.dtype == torch.float32 or (x.dtype == torch.bfloat16 and "bfloat16" not in target(x.device).features):
         return registers(x, w, y, bias, dy, activation)
     B, M, K = x.shape
     N = w.shape[2]
