@@ -15,7 +15,7 @@ from kernels.memory.optimizer_states import OffloadedOptimizer, offload_optimize
 from kernels.system import Shown, System
 
 SHAPES = ((40, 16), (16,), (33,), (8, 8, 3), (5, 7), (64,), (20, 10), (3,))
-OPTIMIZERS = {
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "AdamW": torch.optim.AdamW,
     "AdamW, fused": partial(torch.optim.AdamW, fused=True),
     "SGD": partial(torch.optim.SGD, momentum=0.9),
