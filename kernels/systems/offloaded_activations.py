@@ -161,7 +161,8 @@ def costs(dim: int, length: int) -> dict[str, list[float]]:
     torch.manual_seed(0)
     model, tokens = LanguageModel(256, dim, depth=4).cuda(), torch.randint(256, (4, length), device="cuda")
     found = {}
-    for name, context in (("stay", nullcontext()), ("move", offload_activations(smallest=1 << 16))):
+    contexts: dict[str, Any] = {"stay": nullcontext(), "move": offload_activations(smallest=1 << 16)}
+    for name, context in contexts.items():
         for _ in range(3):  # the last one counts: the host's memory is pinned in the first
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
