@@ -21,7 +21,7 @@ from kernels.ops.matmul import products
 from kernels.unsupported import needs_compiler
 
 FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("matmul", "matmul_wmma"))
-SIDE, STAGES, TILE_ELEMENTS = 128, 3, 2 * 128 * (32 + 8) + 32 * 8 * 8  # of matmul_wmma.cu
+SIDE, DEPTH, PAD, STAGES = 128, 32, 8, 3  # of matmul_wmma.cu
 
 
 def plain(name: str, block: tuple[int, ...], rows: int, columns: int, x, w, y, bias, dy, activation) -> None:
@@ -60,8 +60,8 @@ def wmma(x, w, y, bias, dy, activation) -> None:
     (x, x_t, x_stride), (w, w_t, w_stride) = line(x), line(w)
     vectors = aligned(x, x_t, x_stride) and aligned(w, w_t, w_stride)
     bias, dy = (None if one is None else one.contiguous() for one in (bias, dy))
-    x_tile = 32 * (SIDE + 8) if x_t else SIDE * (32 + 8)
-    w_tile = SIDE * (32 + 8) if w_t else 32 * (SIDE + 8)
+    x_tile = DEPTH * (SIDE + PAD) if x_t else SIDE * (DEPTH + PAD)
+    w_tile = SIDE * (DEPTH + PAD) if w_t else DEPTH * (SIDE + PAD)
     shared_bytes = STAGES * (x_tile + w_tile) * x.itemsize
     launched = kernel(WMMA, "matmul_wmma", x.dtype, x_t, w_t, vectors, shared_bytes=shared_bytes)
     strides = x.stride(0), x_stride, w.stride(0), w_stride
