@@ -93,8 +93,8 @@ __device__ void begin()
 template <int THREADS, int CALL = 0, typename P>
 __device__ P row_joined(P part)
 {
+    static_assert(CLUSTER == 1 || THREADS > 32, "a cluster's blocks have several warps");
     if constexpr (THREADS <= 32) {
-        static_assert(CLUSTER == 1, "a cluster's blocks have several warps");
         return joined<THREADS>(part);
     } else {
         __shared__ P of_warp[32];

@@ -9,6 +9,7 @@ weight is added to dx, in float32.
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
@@ -78,7 +79,7 @@ def add_product(total: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
         total += a.float() @ b.float()
 
 
-def rungs(level: int, by: object, path: str, unsupported: Reason) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
+def rungs(level: int, by: ModuleType, path: str, unsupported: Reason) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
     """The ladders of a level, of the kernels of a module of cross_entropy."""
     source = (Path(__file__), Path(path))
     return (
