@@ -55,7 +55,13 @@ def reference(x, w, bias=None, activation="none"):
 
 
 def torch_matmul(x, w, bias=None, activation="none"):
-    h = F.linear(x, w.mT, bias) if w.dim() == 2 else x @ w if bias is None else x @ w + bias
+    h = x @ w if bias is None else x @ w + bias
+    return F.gelu(h) if activation == "gelu" else h
+
+
+def torch_linear(x, w, bias=None, activation="none"):
+    """As a user writes it, who has the transposed w: its library adds the bias, too."""
+    h = F.linear(x, w.mT, bias) if w.dim() == 2 else torch_matmul(x, w, bias)
     return F.gelu(h) if activation == "gelu" else h
 
 
@@ -66,8 +72,8 @@ OPERATION = Operation(
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     peers=(
-        Peer("torch", lambda: torch_matmul),
-        Peer("torch.compile", lambda: torch.compile(torch_matmul, dynamic=False, mode="max-autotune-no-cudagraphs")),
+        Peer("torch", lambda: torch_linear),
+        Peer("torch.compile", lambda: torch.compile(torch_linear, dynamic=False, mode="max-autotune-no-cudagraphs")),
     ),
     cost=cost,
     backward_cost=backward_cost,

@@ -9,13 +9,17 @@
 
 #include "epilogue.cuh"
 
-// The first rungs have a thread for each element of y.
+// The first rungs have a thread for each element of y. Every addition is rounded to the size of its sum: 32 products are added up
+// before they join a long one.
 template <typename T>
 __device__ float dot(const T* x, const T* w, int K, long long x_column, long long w_row)
 {
-    float sum = 0.0f;
-    for (int k = 0; k < K; ++k) sum += (float)x[k * x_column] * (float)w[k * w_row];
-    return sum;
+    float sum = 0.0f, part = 0.0f;
+    for (int k = 0; k < K; ++k) {
+        part += (float)x[k * x_column] * (float)w[k * w_row];
+        if (k % 32 == 31) sum += part, part = 0.0f;
+    }
+    return sum + part;
 }
 
 template <typename T>
@@ -78,7 +82,9 @@ __global__ void __launch_bounds__(1024)
         xs[threadIdx.y][threadIdx.x] = i < M && k + threadIdx.x < K ? x[(k + threadIdx.x) * x_column] : (T)0.0f;
         ws[threadIdx.y][threadIdx.x] = j < N && k + threadIdx.y < K ? w[(k + threadIdx.y) * w_row] : (T)0.0f;
         __syncthreads();
-        for (int inner = 0; inner < SIDE; ++inner) sum += (float)xs[threadIdx.y][inner] * (float)ws[inner][threadIdx.x];
+        float of_tile = 0.0f;
+        for (int inner = 0; inner < SIDE; ++inner) of_tile += (float)xs[threadIdx.y][inner] * (float)ws[inner][threadIdx.x];
+        sum += of_tile;
         __syncthreads();  // before the tiles are overwritten
     }
     const long long at = (tile.b * M + i) * N + j;
@@ -113,13 +119,16 @@ __global__ void __launch_bounds__(256)
             ws[inner][c] = inside ? (float)w[(k + inner) * w_row + c * w_column] : 0.0f;
         }
         __syncthreads();
+        float of_tile[EACH][EACH] = {};
         for (int inner = 0; inner < DEPTH; ++inner) {
             float of_x[EACH], of_w[EACH];
             for (int r = 0; r < EACH; ++r) of_x[r] = xs[inner][threadIdx.y + 16 * r];
             for (int c = 0; c < EACH; ++c) of_w[c] = ws[inner][threadIdx.x + 16 * c];
             for (int r = 0; r < EACH; ++r)
-                for (int c = 0; c < EACH; ++c) sums[r][c] += of_x[r] * of_w[c];
+                for (int c = 0; c < EACH; ++c) of_tile[r][c] += of_x[r] * of_w[c];
         }
+        for (int r = 0; r < EACH; ++r)
+            for (int c = 0; c < EACH; ++c) sums[r][c] += of_tile[r][c];
         __syncthreads();
     }
     for (int r = 0; r < EACH; ++r)
