@@ -29,6 +29,7 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.cross_entropy import cross_entropy
+from kernels.ops.embedding import embedding
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.matmul import matmul
@@ -49,6 +50,7 @@ __all__ = [
     "bias_gelu",
     "cross_entropy",
     "demo",
+    "embedding",
     "geglu",
     "layer_norm",
     "layer_norm_gelu",
