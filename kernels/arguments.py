@@ -82,6 +82,7 @@ def below(name: str, value: torch.Tensor, limit: int, ignored: int | None = None
     known = type(value) is torch.Tensor and value.get_device() < 0 and peek_interpreter_stack() is None
     if not known or torch.compiler.is_compiling():
         return
+    value = value.long()  # of the integers of 8 bits none is 256
     outside = (value < 0) | (value >= limit)
     if ignored is not None:
         outside &= value != ignored
