@@ -2,6 +2,7 @@
 
 from kernels.modules.attention import GroupedQueryAttention, MultiHeadAttention, NaiveAttention
 from kernels.modules.block import NaiveBlock, TransformerBlock
+from kernels.modules.embedding import Embedding
 from kernels.modules.mlp import MLP, GeGLU, SwiGLU
 from kernels.modules.norms import LayerNorm, RMSNorm
 from kernels.modules.prepare import Prepared, prepare
@@ -11,6 +12,7 @@ from kernels.modules.swap import Swapped, swap
 
 __all__ = [
     "MLP",
+    "Embedding",
     "GeGLU",
     "GroupedQueryAttention",
     "LayerNorm",

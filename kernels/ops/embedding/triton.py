@@ -49,8 +49,8 @@ def embedding_zeros_kernel(dweight_ptr, count, BLOCK: tl.constexpr):
 
 @triton.jit
 def embedding_next_kernel(index_ptr, next_ptr, T, BLOCK_T: tl.constexpr):
-    """next: of each token the one after it with the same index, or T. A token that is not the first with its index, and so has
-    nothing to add up, is marked by what is more negative: -1 - next."""
+    """next: of each token the one after it with the same index, or T; of a token that is not the first with its index, and so
+    adds nothing up, it is stored as -1 - next."""
     tokens = tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T)
     own = tl.load(index_ptr + tokens, mask=tokens < T, other=-1)
     following, earlier = tl.full((BLOCK_T,), 0, tl.int32) + T, tl.zeros((BLOCK_T,), tl.int32)
