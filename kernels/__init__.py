@@ -34,6 +34,7 @@ from kernels.ops.histogram import histogram
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.matmul import matmul
+from kernels.ops.reduction import reduction
 from kernels.ops.residual_dropout import residual_dropout
 from kernels.ops.rms_norm import rms_norm
 from kernels.ops.rope import rope
@@ -60,6 +61,7 @@ __all__ = [
     "matmul",
     "operation",
     "operations",
+    "reduction",
     "rms_norm",
     "residual_dropout",
     "rope",
