@@ -29,13 +29,17 @@ from kernels.operation import LEVELS, Case, Operation, Variant, operation, opera
 from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.cross_entropy import cross_entropy
+from kernels.ops.embedding import embedding
+from kernels.ops.histogram import histogram
 from kernels.ops.layer_norm import layer_norm
 from kernels.ops.layer_norm_gelu import layer_norm_gelu
 from kernels.ops.linear_cross_entropy import linear_cross_entropy
 from kernels.ops.matmul import matmul
+from kernels.ops.reduction import reduction
 from kernels.ops.residual_dropout import residual_dropout
 from kernels.ops.rms_norm import rms_norm
 from kernels.ops.rope import rope
+from kernels.ops.scan import scan
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu
 from kernels.systems import demo
@@ -50,16 +54,20 @@ __all__ = [
     "bias_gelu",
     "cross_entropy",
     "demo",
+    "embedding",
     "geglu",
+    "histogram",
     "layer_norm",
     "layer_norm_gelu",
     "matmul",
     "linear_cross_entropy",
     "operation",
     "operations",
+    "reduction",
     "rms_norm",
     "residual_dropout",
     "rope",
+    "scan",
     "softmax",
     "swiglu",
     "validate",

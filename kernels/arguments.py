@@ -56,15 +56,23 @@ def like(
         raise ValueError(f"{name}: is on {value.device}, expected {of.device} like {other}")
 
 
-def integers(name: str, value: object, shape: Sequence[int], other: str, of: torch.Tensor, why: str) -> None:
-    """An int64 tensor of that shape on the device of the argument `of`, which is called `other`. why: as in `like`."""
+def integers(
+    name: str,
+    value: object,
+    shape: Sequence[int] | None = None,
+    other: str = "",
+    of: torch.Tensor | None = None,
+    why: str = "",
+) -> None:
+    """An int64 tensor; of that shape and on the device of the argument `of`, which is called `other`, where these are given.
+    why: as in `like`."""
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{name}: got {type(value).__name__}, expected a torch.Tensor")
     if value.dtype != torch.int64:
         raise TypeError(f"{name}: got dtype {value.dtype}, expected torch.int64; convert with {name}.long()")
-    if value.shape != torch.Size(shape):
+    if shape is not None and value.shape != torch.Size(shape):
         raise ValueError(f"{name}: got shape {tuple(value.shape)}, expected {tuple(shape)}, {why}")
-    if value.device != of.device:
+    if of is not None and value.device != of.device:
         raise ValueError(f"{name}: is on {value.device}, expected {of.device} like {other}")
 
 
@@ -74,6 +82,7 @@ def below(name: str, value: torch.Tensor, limit: int, ignored: int | None = None
     known = type(value) is torch.Tensor and value.get_device() < 0 and peek_interpreter_stack() is None
     if not known or torch.compiler.is_compiling():
         return
+    value = value.long()  # of the integers of 8 bits none is 256
     outside = (value < 0) | (value >= limit)
     if ignored is not None:
         outside &= value != ignored

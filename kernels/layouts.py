@@ -6,7 +6,7 @@ LAYOUTS = ("contiguous", "rows", "transposed", "sliced", "expanded")
 
 
 def lay_out(x: torch.Tensor, layout: str) -> torch.Tensor:
-    """A tensor of x's shape in the given layout, with NaN in every gap.
+    """A tensor of x's shape in the given layout, with NaN in every gap, or the largest integer.
 
     Args:
         x: at least two dimensions, unless contiguous; three for "sliced".
@@ -16,13 +16,14 @@ def lay_out(x: torch.Tensor, layout: str) -> torch.Tensor:
     """
     if layout == "contiguous":
         return x
+    gap = float("nan") if x.is_floating_point() else torch.iinfo(x.dtype).max
     if layout == "rows":
-        return x.new_full((*x.shape[:-1], x.shape[-1] + 7), float("nan"))[..., 3 : 3 + x.shape[-1]].copy_(x)
+        return x.new_full((*x.shape[:-1], x.shape[-1] + 7), gap)[..., 3 : 3 + x.shape[-1]].copy_(x)
     if layout == "transposed":
         return x.transpose(-1, -2).contiguous().transpose(-1, -2)
     if layout == "sliced":
         *outer, rows, width = x.shape
-        return x.new_full((*outer, rows + 2, width), float("nan"))[..., 1:-1, :].copy_(x)
+        return x.new_full((*outer, rows + 2, width), gap)[..., 1:-1, :].copy_(x)
     if layout == "expanded":
         return x.reshape(-1, x.shape[-1])[0].contiguous().expand(x.shape)
     raise ValueError(f"layout: got {layout!r}, expected one of {', '.join(LAYOUTS)}")

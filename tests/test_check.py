@@ -94,7 +94,11 @@ def test_every_operation_has_six_wrong_variants(op):
     assert len(op.wrong) >= 6
 
 
-@pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op",
+    [op for op in OPERATIONS if any(one.torch_dtype(op.cases["model"][0]).is_floating_point for one in op.outputs)],
+    ids=lambda op: op.name,
+)
 def test_no_case_accepts_zeros(op):
     """A bound so wide that zeros pass would accept anything: every result that is not zero itself must reject them."""
     told = 0

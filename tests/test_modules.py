@@ -10,7 +10,7 @@ import torch
 
 import kernels
 from kernels.check import really_compiled
-from kernels.modules import MLP, GeGLU, LayerNorm, RMSNorm, Softmax, SwiGLU, swap
+from kernels.modules import MLP, Embedding, GeGLU, LayerNorm, RMSNorm, Softmax, SwiGLU, swap
 from kernels.tolerance import compare
 from kernels.validation import in_float64
 
@@ -30,7 +30,7 @@ def trained(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
-@pytest.mark.parametrize("cls", [LayerNorm, RMSNorm, Softmax])
+@pytest.mark.parametrize("cls", [Embedding, LayerNorm, RMSNorm, Softmax])
 def test_it_is_made_as_torchs_is(cls):
     ours, theirs = (inspect.signature(one).parameters for one in (cls, getattr(torch.nn, cls.__name__)))
     assert [(p.name, p.default) for p in ours.values()][:-1] == [(p.name, p.default) for p in theirs.values()]
@@ -169,3 +169,23 @@ def test_copies_keep_everything(duplicate):
     with torch.no_grad():
         twin.weight.zero_()
     assert module.weight.abs().min() > 0
+
+
+@pytest.mark.parametrize("level", [None, 4, 5])
+@pytest.mark.parametrize("padding_idx", [None, -2])
+def test_embedding_is_torchs(level, padding_idx):
+    theirs = torch.nn.Embedding(9, 40, padding_idx, device=DEVICE)
+    ours = Embedding(9, 40, padding_idx, device=DEVICE, level=level)
+    ours.load_state_dict(theirs.state_dict())
+    index, dy = torch.randint(0, 9, (3, 20), device=DEVICE), torch.randn(3, 20, 40, device=DEVICE)
+    outputs = [module(index) for module in (ours, theirs)]
+    for y in outputs:
+        y.backward(dy)
+    assert torch.equal(*outputs)
+    torch.testing.assert_close(ours.weight.grad, theirs.weight.grad)
+
+
+def test_what_embedding_does_not_take_is_named():
+    for option in ({"max_norm": 1.0}, {"scale_grad_by_freq": True}, {"sparse": True}):
+        with pytest.raises(ValueError, match=rf"{next(iter(option))}: got .*, expected PyTorch's default"):
+            Embedding(3, 4, **option)

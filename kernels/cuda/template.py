@@ -8,6 +8,7 @@ import torch
 from kernels.cuda.kernel import Kernel, RawModule
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16"}
+TYPES |= {torch.int64: "long long", torch.int32: "int", torch.uint8: "unsigned char"}
 
 
 @functools.cache

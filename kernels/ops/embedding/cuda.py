@@ -1,0 +1,69 @@
+"""Level 5: the Python side of embedding.cu."""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import pack_size, scalar_threads
+from kernels.cuda.template import kernel
+from kernels.operation import Variant
+from kernels.ops.embedding.native import empty_rows
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("embedding.cu")
+ROWS = 1_024  # of the table, whose chains one warp makes
+
+
+def gather(by_packs, index, weight, padding_idx):
+    y = empty_rows(index, weight)
+    if y.numel():
+        rows = as_rows(weight)
+        V, D = rows.shape
+        size = pack_size(D, rows, y.view(-1, D)) if by_packs else 1
+        arguments = (index.contiguous(), rows, y, rows.stride(0), V, D)
+        kernel(FILE, "embedding_gather", y.dtype, size)((index.numel(),), (scalar_threads(D // size),), arguments)
+    return y
+
+
+def atomic(dy, index, weight, padding_idx):
+    V, D = weight.shape
+    sums = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
+    if dy.numel():
+        rows = as_rows(dy)
+        arguments = (rows, index.contiguous(), sums, rows.stride(0), V, D, -1 if padding_idx is None else padding_idx)
+        kernel(FILE, "embedding_backward_atomic", dy.dtype)((len(rows),), (scalar_threads(D),), arguments)
+    return sums.to(weight.dtype)
+
+
+def collect(dy, index, weight, padding_idx):
+    """Deterministic: a row adds up its tokens in their order."""
+    dweight = empty_contiguous(weight)
+    if not dweight.numel():
+        return dweight
+    (V, D), tokens = weight.shape, index.numel()
+    rows = as_rows(dy)
+    first, following = (torch.empty(n, dtype=torch.int32, device=dy.device) for n in (V, tokens))
+    arguments = (index.contiguous(), first, following, tokens, V, -1 if padding_idx is None else padding_idx)
+    kernel(FILE, "embedding_chains", ROWS)((-(-V // ROWS),), (32,), arguments)
+    size = pack_size(D, rows, dweight)
+    threads = min(scalar_threads(D // size), 256)
+    grid = V, -(-D // (size * threads))
+    arguments = (rows, first, following, dweight, rows.stride(0), D)
+    kernel(FILE, "embedding_backward_collect", dy.dtype, size)(grid, (threads,), arguments)
+    return dweight
+
+
+SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "vectors")), Path(__file__))
+FORWARD = (
+    Variant(5, "values", partial(gather, False), "one block an index, value by value", SOURCE, needs_compiler),
+    Variant(5, "packs", partial(gather, True), "as wide loads as the rows allow", SOURCE, needs_compiler),
+)
+BACKWARD = (
+    Variant(
+        5, "atomic", atomic, "an atomic addition for each value that comes", SOURCE, needs_compiler, deterministic=False
+    ),
+    Variant(5, "collect", collect, "each row adds up its own tokens, in their order", SOURCE, needs_compiler),
+)

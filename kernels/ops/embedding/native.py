@@ -1,0 +1,65 @@
+"""Level 1: embedding in PyTorch operators, from which levels 2 and 3 are derived, and its signature."""
+
+from typing import Any
+
+import torch
+
+from kernels import arguments
+from kernels.arguments import empty_contiguous
+from kernels.signature import Signature
+
+
+def embedding(index: torch.Tensor, weight: torch.Tensor, padding_idx: int | None = None) -> torch.Tensor:
+    """The rows of weight that index names."""
+    return torch.embedding(weight, index, -1 if padding_idx is None else padding_idx)
+
+
+def embedding_backward(dy, index, weight, padding_idx):
+    """The gradient dweight: dweight_i = sum of dy_t over the t with index_t = i, in float32; 0 where i is padding_idx."""
+    wide = dy if dy.dtype == torch.float64 else dy.float()
+    if padding_idx is not None:
+        wide = wide.masked_fill((index == padding_idx).unsqueeze(-1), 0.0)
+    sums = torch.zeros(weight.shape, dtype=wide.dtype, device=wide.device)
+    return sums.index_add(0, index.reshape(-1), wide.reshape(-1, weight.shape[1])).to(weight.dtype)
+
+
+def validate(index, weight, padding_idx) -> None:
+    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
+    arguments.integers("index", index)
+    arguments.floating("weight", weight, "(V, D)")
+    if weight.dim() != 2:
+        raise ValueError(f"weight: got shape {tuple(weight.shape)}, expected (V, D)")
+    if weight.device != index.device:
+        raise ValueError(f"weight: is on {weight.device}, expected {index.device} like index")
+    V = weight.shape[0]
+    if padding_idx is not None and not (type(padding_idx) is int and 0 <= padding_idx < V):
+        raise ValueError(f"padding_idx: got {padding_idx!r}, expected None or 0 to {V - 1}, a row of weight")
+    arguments.below("index", index, V)
+
+
+def validate_for_kernel(index, weight, padding_idx) -> None:
+    validate(index, weight, padding_idx)
+    arguments.for_kernels("weight", weight)
+
+
+def validate_backward(dy, index, weight, padding_idx) -> None:
+    validate_for_kernel(index, weight, padding_idx)
+    rows = *index.shape, weight.shape[1]
+    arguments.like("dy", dy, rows, "weight", weight, why="the shape of index and the columns of weight")
+
+
+def empty_rows(index, weight, *parameters: Any) -> torch.Tensor:
+    """y, uninitialised."""
+    return weight.new_empty((*index.shape, weight.shape[1]))
+
+
+SIGNATURE = Signature(
+    "(Tensor index, Tensor weight, int? padding_idx=None) -> Tensor",
+    validate=validate_for_kernel,
+    shape_rule=empty_rows,
+    gradients=("weight",),
+    save=("index", "weight"),
+    native_backward=embedding_backward,
+    validate_backward=validate_backward,
+    backward_shape_rule=lambda dy, index, weight, padding_idx: empty_contiguous(weight),
+)

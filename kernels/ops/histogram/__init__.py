@@ -1,0 +1,64 @@
+"""Histogram of integers: how often each comes.
+
+    counts_b = the number of elements of x that are b,    b = 0 … bins - 1
+
+Integers are added, so every rung gives the same bits, in whatever order its atomics come.
+"""
+
+import torch
+
+from kernels import levels
+from kernels.operation import Case, Cost, Operation
+from kernels.ops.histogram import cuda, native, triton, wrong
+from kernels.ops.histogram.cases import BINS, CASES, make_inputs
+from kernels.ops.histogram.native import validate
+
+
+def histogram(x: torch.Tensor, bins: int, level: int | str | None = None) -> torch.Tensor:
+    """How often each of 0 to bins - 1 is in x, as torch.bincount counts it.
+
+    Args:
+        x: int64, int32 or uint8, any shape and strides, of values from 0 to bins - 1.
+        bins: at least 1.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+
+    Returns:
+        int64, shape (bins,), on the device of x; zeros for an x without elements.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched. A value out of its range is one on a CPU; on
+            a GPU, where a look at the values would wait for the GPU, an assertion of the kernel that names x.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    number = levels.chosen(level, x)
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        validate(x, bins)
+    return OPERATION.defaults[number](x, bins)
+
+
+def reference(x, bins):
+    """The definition, by sorting: where b + 1 would be put, less where b would."""
+    edges = torch.arange(bins + 1, device=x.device)
+    return torch.searchsorted(x.reshape(-1).long().sort().values, edges).diff()
+
+
+def torch_histogram(x, bins):
+    return torch.bincount(x.reshape(-1), minlength=bins)
+
+
+def cost(case: Case) -> Cost:
+    """Bytes: x read once, counts written once. Operations: an addition an element."""
+    elements, bins = torch.Size(case.shape).numel(), case.params.get("bins", BINS)
+    return Cost(bytes=elements * getattr(torch, case.dtype).itemsize + 8 * bins, flops=elements)
+
+
+OPERATION = Operation(
+    **levels.of_modules("histogram", native, triton, cuda, counts="int64"),
+    reference=reference,
+    baseline=torch_histogram,
+    make_inputs=make_inputs,
+    wrong=wrong.VARIANTS,
+    peers=levels.torch_peers(torch_histogram),
+    cost=cost,
+    cases=CASES,
+)

@@ -1,0 +1,42 @@
+"""Level 5: the Python side of histogram.cu."""
+
+from pathlib import Path
+
+import torch
+
+from kernels.cuda.template import kernel
+from kernels.machine import multiprocessors
+from kernels.operation import Variant
+from kernels.ops.histogram.native import empty_counts
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("histogram.cu")
+THREADS = 256
+MOST_PRIVATE = 12_288  # bins of 4 bytes in the 48 KiB of shared memory that a block has without asking
+BLOCKS = 8  # of a multiprocessor: all its threads
+
+
+def counted(private: bool, x: torch.Tensor, bins: int) -> torch.Tensor:
+    counts = empty_counts(x, bins)
+    kernel(FILE, "histogram_zeros", THREADS)((-(-bins // THREADS),), (THREADS,), (counts, bins))
+    if n := x.numel():
+        fits = private and bins <= MOST_PRIVATE
+        name, shared = ("histogram_private", 4 * bins) if fits else ("histogram_global", 0)
+        blocks = min(BLOCKS * multiprocessors(x.device), -(-n // THREADS))
+        kernel(FILE, name, x.dtype)((blocks,), (THREADS,), (x.contiguous(), counts, n, bins), shared_mem=shared)
+    return counts
+
+
+def through_global(x, bins):
+    return counted(False, x, bins)
+
+
+def private(x, bins):
+    return counted(True, x, bins)
+
+
+SOURCE = (FILE, Path(__file__))
+FORWARD = (
+    Variant(5, "global", through_global, "an atomic addition in global memory a value", SOURCE, needs_compiler),
+    Variant(5, "private", private, "each block counts in shared memory first", SOURCE, needs_compiler),
+)

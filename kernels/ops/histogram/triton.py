@@ -1,0 +1,78 @@
+"""Level 4: a histogram in Triton.
+
+global     an atomic addition in global memory for each value.
+private    a program counts many values in a tensor of its own, and adds that to the counts of all.
+"""
+
+from pathlib import Path
+
+import triton
+import triton.language as tl
+
+from kernels.machine import multiprocessors
+from kernels.operation import Variant
+from kernels.ops.histogram.native import empty_counts
+from kernels.triton.launch import launch
+from kernels.unsupported import needs_interpreter
+
+MOST_PRIVATE = 2_048  # bins that a program has room for
+BLOCK = 1_024
+ASSERTING = {"debug": True, "sanitize_overflow": False}
+"""Options with which a compiled kernel keeps its own assertions, and gets no others."""
+
+
+@triton.jit
+def histogram_zeros_kernel(counts_ptr, bins, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(counts_ptr + at, tl.zeros((BLOCK,), tl.int64), mask=at < bins)
+
+
+@triton.jit
+def histogram_global_kernel(x_ptr, counts_ptr, n, bins, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x_ptr + at, mask=at < n, other=0).to(tl.int64)
+    tl.device_assert((values >= 0) & (values < bins), "x: expected 0 to bins - 1")
+    tl.atomic_add(counts_ptr + values, tl.full((BLOCK,), 1, tl.int64), mask=at < n, sem="relaxed")
+
+
+@triton.jit
+def histogram_private_kernel(x_ptr, counts_ptr, n, bins, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    lanes, each = tl.arange(0, BLOCK), tl.arange(0, BINS)
+    counts = tl.zeros((BINS,), tl.int32)
+    for start in range(tl.program_id(0).to(tl.int64) * BLOCK, n, tl.num_programs(0) * BLOCK):
+        inside = start + lanes < n
+        values = tl.load(x_ptr + start + lanes, mask=inside, other=0).to(tl.int64)
+        tl.device_assert((values >= 0) & (values < bins), "x: expected 0 to bins - 1")
+        counts += tl.histogram(values.to(tl.int32), BINS, mask=inside)
+    tl.atomic_add(counts_ptr + each, counts.to(tl.int64), mask=(each < bins) & (counts > 0), sem="relaxed")
+
+
+def zeros(x, bins):
+    counts = empty_counts(x, bins)
+    launch(histogram_zeros_kernel, (triton.cdiv(bins, BLOCK),), counts, bins, BLOCK=BLOCK)
+    return counts
+
+
+def through_global(x, bins):
+    counts, n = zeros(x, bins), x.numel()
+    if n:
+        grid = (triton.cdiv(n, BLOCK),)
+        launch(histogram_global_kernel, grid, x.contiguous(), counts, n, bins, BLOCK=BLOCK, **ASSERTING)
+    return counts
+
+
+def private(x, bins):
+    if bins > MOST_PRIVATE or not x.numel():
+        return through_global(x, bins)
+    counts, n = zeros(x, bins), x.numel()
+    grid = (min(triton.cdiv(n, BLOCK), 8 * multiprocessors(x.device)),)
+    width = max(triton.next_power_of_2(bins), 32)
+    launch(histogram_private_kernel, grid, x.contiguous(), counts, n, bins, BLOCK=BLOCK, BINS=width, **ASSERTING)
+    return counts
+
+
+SOURCE = (Path(__file__),)
+FORWARD = (
+    Variant(4, "global", through_global, "an atomic addition for each value", SOURCE, needs_interpreter),
+    Variant(4, "private", private, "a program counts many values first", SOURCE, needs_interpreter),
+)

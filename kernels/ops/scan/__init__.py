@@ -1,0 +1,62 @@
+"""Scan: the cumulative sum along the last dimension.
+
+    y_ij = sum over k ≤ j of x_ik,    dx_ij = sum over k ≥ j of dy_ik
+
+for the rows i of an M×N matrix. Each row is read and written once, in blocks that begin with the sum of those before (Blelloch
+1990, "Prefix sums and their applications"); a few long rows are divided into parts, whose sums a kernel of their own makes
+before. Additions come in a fixed order: the same bits every time.
+"""
+
+from functools import partial
+
+import torch
+
+from kernels import levels
+from kernels.operation import Cost, Operation
+from kernels.ops.scan import cuda, native, triton, wrong
+from kernels.ops.scan.cases import CASES, make_inputs
+from kernels.ops.scan.native import validate
+
+
+def scan(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
+    """The cumulative sum of x along its last dimension, differentiable in x; rounded once, at levels 4 and 5 from float64.
+
+    Args:
+        x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+
+    Returns:
+        a tensor of x's shape, dtype and device, contiguous at levels 4 and 5.
+
+    Raises:
+        TypeError, ValueError: naming the argument, before anything is launched.
+        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
+    """
+    number = levels.chosen(level, x)
+    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
+        validate(x)
+    return OPERATION.defaults[number](x)
+
+
+def reference(x):
+    """The definition, in float64."""
+    return x.double().cumsum(-1)
+
+
+def torch_scan(x):
+    return x.cumsum(-1)
+
+
+OPERATION = Operation(
+    **levels.of_modules("scan", native, triton, cuda),
+    reference=reference,
+    baseline=torch_scan,
+    make_inputs=make_inputs,
+    wrong=wrong.VARIANTS,
+    peers=levels.torch_peers(torch_scan),
+    # x read once and y written once; an addition an element. The backward is the same of dy and dx.
+    cost=partial(Cost.of_rows, matrices=2, operations=1),
+    backward_cost=partial(Cost.of_rows, matrices=2, operations=1),
+    cases=CASES,
+)

@@ -1,0 +1,13 @@
+"""The inputs that a scan is checked and timed on."""
+
+from typing import Any
+
+from kernels.operation import Case
+from kernels.row_cases import each, generator, row_cases, rows
+
+CASES: dict[str, tuple[Case, ...]] = row_cases(edge=(*each((1, 8_192), (1, 8_193), (70, 4_096)), Case((2, 65_537))))
+CASES |= {"bench": (*CASES["bench"][1:], Case((8, 2**24), "float32"), Case((8, 2**24), "bfloat16"))}
+
+
+def make_inputs(case: Case, device: str) -> dict[str, Any]:
+    return {"x": rows(case, generator(case, device))}

@@ -1,0 +1,48 @@
+"""Level 5: the Python side of scan.cu."""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import pack_size, scalar_threads
+from kernels.cuda.template import kernel
+from kernels.machine import multiprocessors
+from kernels.operation import Variant
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("scan.cu")
+LONG = 8_192  # columns, from which a few rows are divided
+MOST_PARTS = 1_024
+
+
+def scanned(in_parts: bool, reversed: bool, x: torch.Tensor) -> torch.Tensor:
+    y = empty_contiguous(x)
+    if not x.numel():
+        return y
+    rows = as_rows(x)
+    M, N = rows.shape
+    size = pack_size(N, rows, y.view(M, N))
+    threads = scalar_threads(N // size)
+    at_once, parts = threads * size, 1
+    if in_parts and N > LONG and (few := multiprocessors(x.device)) >= 2 * M:
+        parts = min(2 * few // M, MOST_PARTS)
+    width = at_once * -(-N // (at_once * parts))  # of a part: whole turns of the block
+    parts, sums = -(-N // width), None
+    if parts > 1:
+        sums = torch.empty((M, parts - 1), dtype=torch.float64, device=x.device)
+        of_parts = kernel(FILE, "scan_sums", x.dtype, size, reversed)
+        of_parts((M, parts - 1), (threads,), (rows, sums, rows.stride(0), N, width))
+    by_rows = kernel(FILE, "scan_rows", x.dtype, size, reversed)
+    by_rows((M, parts), (threads,), (rows, y, sums, rows.stride(0), N, width))
+    return y
+
+
+SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "vectors")), Path(__file__))
+FORWARD = (
+    Variant(5, "block", partial(scanned, False, False), "one block a row, in one pass", SOURCE, needs_compiler),
+    Variant(5, "parts", partial(scanned, True, False), "a few long rows by many blocks", SOURCE, needs_compiler),
+)
+BACKWARD = (Variant(5, "reversed", partial(scanned, True, True), "the same from the right", SOURCE, needs_compiler),)

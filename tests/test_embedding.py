@@ -1,0 +1,28 @@
+"""What is special to embedding: an index out of its range is named, and padding gets no gradient."""
+
+import pytest
+import torch
+
+import kernels
+from kernels.machine import here
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+OP = kernels.operation("embedding")
+
+
+@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+def test_a_row_gets_what_comes_for_it_as_often_as_it_comes(variant):
+    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
+        pytest.skip(reason)
+    weight = torch.zeros(5, 40, device=DEVICE, requires_grad=True)
+    index = torch.tensor([[4, 1, 4], [2, 4, 1]], device=DEVICE)
+    variant(index, weight, padding_idx=1).sum().backward()
+    assert torch.equal(weight.grad, torch.tensor([0.0, 0, 1, 0, 3], device=DEVICE)[:, None].expand(5, 40))
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")
+@pytest.mark.parametrize("level", kernels.LEVELS)
+@pytest.mark.parametrize("index", [7, -1, 2**40])
+def test_an_index_out_of_range_is_named(level, index):
+    with pytest.raises(ValueError, match=rf"index: got {index} at \(1,\), expected 0 to 6"):
+        kernels.embedding(torch.tensor([0, index]), torch.zeros(7, 3), level=level)

@@ -1,0 +1,28 @@
+"""What is special to a histogram: its counts add up to the number of values, and a value out of its range is named."""
+
+import pytest
+import torch
+
+import kernels
+from kernels.machine import here
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+OP = kernels.operation("histogram")
+
+
+@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+def test_counts_add_up_in_any_order_of_the_values(variant):
+    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
+        pytest.skip(reason)
+    x = OP.inputs(shape=(3, 500), dtype="int32", device=DEVICE)["x"]
+    counts = variant(x, 300)
+    assert counts.sum() == x.numel() and not counts[100:].any()
+    assert torch.equal(variant(x.flip(0, 1).clone(), 300), counts)
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")
+@pytest.mark.parametrize("level", kernels.LEVELS)
+@pytest.mark.parametrize("value", [7, -1, 2**40])
+def test_a_value_out_of_range_is_named(level, value):
+    with pytest.raises(ValueError, match=rf"x: got {value} at \(1,\), expected 0 to 6"):
+        kernels.histogram(torch.tensor([0, value]), 7, level=level)
