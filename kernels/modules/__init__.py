@@ -2,8 +2,8 @@
 
 from kernels.modules.attention import GroupedQueryAttention, MultiHeadAttention, NaiveAttention
 from kernels.modules.block import NaiveBlock, TransformerBlock
-from kernels.modules.loss import CrossEntropyLoss
 from kernels.modules.embedding import Embedding
+from kernels.modules.loss import CrossEntropyLoss
 from kernels.modules.mlp import MLP, GeGLU, SwiGLU
 from kernels.modules.norms import LayerNorm, RMSNorm
 from kernels.modules.prepare import Prepared, prepare
