@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from kernels import levels
 from kernels.operation import Operation, Peer
 from kernels.ops.matmul import cuda, native, triton, wrong
-from kernels.ops.matmul.cases import CASES, backward_cost, cost, make_inputs
+from kernels.ops.matmul.cases import CASES, backward_cost, cost, few, make_inputs
 from kernels.ops.matmul.native import validate
 
 
@@ -78,4 +78,5 @@ OPERATION = Operation(
     cost=cost,
     backward_cost=backward_cost,
     cases=CASES,
+    few=few,
 )

@@ -1,5 +1,6 @@
 """The inputs that matrix products are checked and timed on."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -7,7 +8,7 @@ import torch
 from kernels.operation import Case, Cost
 from kernels.row_cases import each, generator, rows, vector
 
-SHAPES = ((1, 1, 1), (5, 7, 3), (16, 16, 16), (33, 65, 31), (128, 64, 96), (130, 257, 70), (3, 300, 2))  # M, K, N
+SHAPES = ((1, 1, 1), (5, 7, 3), (33, 65, 31), (130, 257, 70), (3, 300, 2))  # M, K, N
 MODEL = ((64, 256, 768), (48, 512, 128))
 TIMED = ((4_096, 4_096, 4_096), (8_192, 8_192, 8_192))
 
@@ -48,6 +49,12 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
         w = w.mT.contiguous().mT
     bias = vector(Case((N,), case.dtype), random, mean=0)
     return {"x": x, "w": w, "bias": bias} | dict(case.params)
+
+
+def few(case: Case, rows: int) -> Case:
+    """With at most 512 columns and as many products in a sum, and 128 rows, where tiles do not grow any more."""
+    *batch, M, K = case.shape
+    return replace(case, shape=(*batch, min(M, max(rows, 128)), min(K, 512)), sizes={"N": min(case.sizes["N"], 512)})
 
 
 def cost(case: Case) -> Cost:
