@@ -14,9 +14,10 @@ def traffic(steps: Mapping[str, Sequence[Kernel]]) -> Diagram:
     drawn = []
     for label, kernels in steps.items():
         moved = sum(len(read) + len(written) for _, read, written in kernels)
-        parts = [f"{name} reads {', '.join(read)} and writes {', '.join(written)}" for name, read, written in kernels]
-        said = f"{'; '.join(parts)}. Matrices moved: {moved}."
-        drawn.append(Step(label, said[0].upper() + said[1:], _canvas(kernels)))
+        parts = [
+            f"Kernel {name} reads {', '.join(read)} and writes {', '.join(wrote)}." for name, read, wrote in kernels
+        ]
+        drawn.append(Step(label, f"{' '.join(parts)} Matrices moved: {moved}.", _canvas(kernels)))
     return Diagram("What kernels read and write", drawn)
 
 
