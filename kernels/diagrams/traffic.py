@@ -32,7 +32,7 @@ def _canvas(kernels: Sequence[Kernel]) -> Canvas:
         for number, (name, kind) in enumerate(ends):
             # Side by side where they meet the kernel, reads left of writes.
             x = _x(at, len(kernels)) + _BOX * ((number + 0.5) / len(ends) - 0.5)
-            of_matrix = _x(matrices.index(name), len(matrices)) + (-9 if kind == "used" else 9)
+            of_matrix = _x(matrices.index(name), len(matrices)) + (9 if kind == "used" else -9)
             if kind == "used":
                 canvas.arrow(of_matrix, below - 1, x, above + _HEIGHT + 1, kind)
             else:
