@@ -1,6 +1,7 @@
 """Drawings: what they count is what the lens counts, and what they show can be read, seen and told apart."""
 
 import itertools
+import math
 import re
 import xml.etree.ElementTree as xml
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernels import diagrams, lens
+from kernels.diagrams import parts
 from kernels.diagrams.banks import passes
 from kernels.diagrams.divergence import BY_LANE, BY_WARP, active
 from kernels.diagrams.sectors import touched
@@ -28,6 +30,10 @@ DRAWINGS = {
     "butterfly": diagrams.butterfly,
     "divergence": diagrams.divergence,
     "triton_block": diagrams.triton_block,
+    "softmax_parts": diagrams.softmax_parts,
+    "traffic": lambda: diagrams.traffic(
+        {"apart": [("add", ["x", "bias"], ["h"]), ("gelu", ["h"], ["y"])], "fused": [("bias_gelu", ["x"], ["y"])]}
+    ),
     "reads": lambda: diagrams.reads(
         {"a": (2, 4), "b": (4, 2)},
         (2, 2),
@@ -114,6 +120,14 @@ def luminance(colour):
     channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels]
     return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_joined_parts_are_those_of_the_row():
+    """Whatever the parts: the words of the last step have the sum that the row has."""
+    largest = max(parts.VALUES)
+    total = sum(math.exp(x - largest) for x in parts.VALUES)
+    assert parts.merge([(x, 1.0) for x in parts.VALUES]) == pytest.approx((largest, total))
+    assert diagrams.softmax_parts().steps[-1].words.endswith(f"= {total:.2f}.")
 
 
 @pytest.mark.parametrize("ground", ["#ffffff", "#121212", "#111111"])

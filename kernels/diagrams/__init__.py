@@ -4,9 +4,11 @@ from kernels.diagrams.banks import banks
 from kernels.diagrams.diagram import Diagram
 from kernels.diagrams.divergence import divergence
 from kernels.diagrams.memory_hierarchy import memory_hierarchy
+from kernels.diagrams.parts import softmax_parts
 from kernels.diagrams.reads import reads
 from kernels.diagrams.sectors import sectors
 from kernels.diagrams.shuffles import butterfly, tree
+from kernels.diagrams.traffic import traffic
 from kernels.diagrams.triton_block import triton_block
 
 __all__ = [
@@ -17,6 +19,8 @@ __all__ = [
     "memory_hierarchy",
     "reads",
     "sectors",
+    "softmax_parts",
+    "traffic",
     "tree",
     "triton_block",
 ]

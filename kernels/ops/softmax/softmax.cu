@@ -60,9 +60,9 @@ __global__ void softmax_online(const T* x, T* y, long long row_stride, int N)
 #pragma unroll 4  // values on their way at once
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
         // Either the sum so far or the new value is scaled by exp of how far they are apart, and the other by 1.
-        float apart = (float)x[j] - part.largest, e = exp_for<T>(-fabsf(apart));
+        float value = (float)x[j], apart = value - part.largest, e = exp_for<T>(-fabsf(apart));
         part.sum = apart > 0.0f ? part.sum * e + 1.0f : part.sum + e;
-        part.largest = fmaxf(part.largest, (float)x[j]);
+        part.largest = fmaxf(part.largest, value);
     }
     part = block_joined(part, of_warp);
     for (int j = threadIdx.x; j < N; j += blockDim.x) y[j] = (T)(exp_for<T>((float)x[j] - part.largest) / part.sum);
