@@ -88,7 +88,9 @@ def tile(own: int, others: int, D: int, itemsize: int, shared: int, tensors: int
 
 
 def shared_bytes(device: torch.device) -> int:
-    return target(device).shared_bytes_per_block
+    """What tiles may take of a block's shared memory. Before sm_80 tl.dot takes every operand from there: half is left to it."""
+    limits = target(device)
+    return limits.shared_bytes_per_block if limits.capability >= 80 else limits.shared_bytes_per_block // 2
 
 
 def lines(x: torch.Tensor) -> torch.Tensor:
