@@ -92,7 +92,8 @@ def attention_forward_kernel(
         )  # fmt: skip
 
     alone = total == 0
-    y /= tl.where(alone, 1.0, total)[:, None]
+    total = tl.where(alone, 1.0, total)
+    y /= total[:, None]
     lse = tl.where(alone, float("-inf"), (largest + tl.log2(total)) / LOG2_E)
     store_rows(y_ptr + head * Q * D, D, first, Q, y, D, BLOCK, BLOCK_D)
     tl.store(lse_ptr + head * Q + rows, lse, mask=rows < Q)
