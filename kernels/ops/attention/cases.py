@@ -87,7 +87,8 @@ def cost(case: Case) -> Cost:
     """Bytes: q, k and v read once, y and lse written once. Operations: two products over the pairs that see each other."""
     B, H, Q, D = case.shape
     KV, heads = case.sizes.get("keys", Q), case.sizes.get("kv_heads", H)
-    seen = pairs(case.params.get("causal", False), case.params.get("window"), Q, KV)
+    params: dict[str, Any] = {"causal": False, "window": None} | dict(case.params)
+    seen = pairs(params["causal"], params["window"], Q, KV)
     itemsize = getattr(torch, case.dtype).itemsize
     return Cost(
         bytes=2 * B * (H * Q + heads * KV) * D * itemsize + 4 * B * H * Q,

@@ -1,6 +1,8 @@
 """What attention is timed against: PyTorch's own kernels, each of which gives the LSE too, and its compiler's."""
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -33,7 +35,7 @@ def sdpa_cudnn(q, k, v, causal=False, window=None, scale=None):
 
 
 def flex():
-    compiled = torch.compile(flex_attention, dynamic=False)
+    compiled: Callable[..., Any] = torch.compile(flex_attention, dynamic=False)
 
     @functools.cache
     def mask_of(Q: int, KV: int, causal: bool, window: int | None, device: torch.device):
