@@ -27,6 +27,7 @@ if not torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ:
 
 from kernels.operation import LEVELS, Case, Operation, Variant, operation, operations
 from kernels.ops.add_rms_norm import add_rms_norm
+from kernels.ops.attention import attention
 from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.cross_entropy import cross_entropy
 from kernels.ops.embedding import embedding
@@ -51,6 +52,7 @@ __all__ = [
     "Operation",
     "Variant",
     "add_rms_norm",
+    "attention",
     "bias_gelu",
     "cross_entropy",
     "demo",

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from kernels.modules.rotary import RotaryEmbedding
+from kernels.operation import level_number
+from kernels.ops.attention import attention
 
 Cache = tuple[torch.Tensor, torch.Tensor]
 """Keys and values of the positions before, each B×H×S×D."""
@@ -22,16 +24,27 @@ class GroupedQueryAttention(nn.Module):
         causal: whether a position sees itself and earlier ones alone.
         rotary: whether queries and keys are turned by their positions.
         bias: whether the projections have one.
+        level: of the attention between the projections, as `kernels.attention` takes it; None: PyTorch's own.
 
     Shapes: x is (B, S, dim), so is the output.
 
-    ValueError: numbers that do not divide, or an x of another shape.
+    ValueError: numbers that do not divide, an unknown level, or an x of another shape.
     """
 
     def __init__(
-        self, dim: int, num_heads: int, num_kv_heads: int, causal: bool = False, rotary: bool = False, bias: bool = True
+        self,
+        dim: int,
+        num_heads: int,
+        num_kv_heads: int,
+        causal: bool = False,
+        rotary: bool = False,
+        bias: bool = True,
+        level: int | str | None = None,
     ) -> None:
         super().__init__()
+        if level is not None:
+            level_number(level)
+        self.level = level
         if dim % num_heads:
             raise ValueError(f"num_heads: got {num_heads}, expected a divisor of dim, which is {dim}")
         if num_heads % num_kv_heads:
@@ -65,6 +78,8 @@ class GroupedQueryAttention(nn.Module):
         return q, k, v
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, past: int) -> torch.Tensor:
+        if self.level is not None:
+            return attention(q, k, v, causal=self.causal, level=self.level)[0]
         mask = None
         if self.causal and past:  # torch's is_causal aligns the first query with the first key
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril(past)
@@ -75,8 +90,16 @@ class GroupedQueryAttention(nn.Module):
 class MultiHeadAttention(GroupedQueryAttention):
     """Self-attention with as many heads of keys and values as of queries; see GroupedQueryAttention."""
 
-    def __init__(self, dim: int, num_heads: int, causal: bool = False, rotary: bool = False, bias: bool = True) -> None:
-        super().__init__(dim, num_heads, num_heads, causal, rotary, bias)
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        causal: bool = False,
+        rotary: bool = False,
+        bias: bool = True,
+        level: int | str | None = None,
+    ) -> None:
+        super().__init__(dim, num_heads, num_heads, causal, rotary, bias, level)
 
 
 class NaiveAttention(GroupedQueryAttention):

@@ -15,7 +15,8 @@ class TransformerBlock(nn.Module):
 
     Args:
         dim, num_heads, num_kv_heads, causal, rotary: of the attention; num_kv_heads is num_heads unless said.
-        level: of the norms and of the MLP's GELU, as `kernels.layer_norm` takes it.
+        level: of the norms, of the attention and of the MLP's GELU, as `kernels.layer_norm` takes it; None: the attention is
+            PyTorch's own.
 
     Shapes: x is (B, S, dim), so is the output.
     """
@@ -33,7 +34,7 @@ class TransformerBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.attention_norm, self.mlp_norm = LayerNorm(dim, level=level), LayerNorm(dim, level=level)
-        self.attention = self.attention_type(dim, num_heads, num_kv_heads or num_heads, causal, rotary)
+        self.attention = self.attention_type(dim, num_heads, num_kv_heads or num_heads, causal, rotary, level=level)
         self.mlp = MLP(dim, level=level)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,82 @@
+"""Level 5, forward: the Python side of attention.cu.
+
+Rungs, plain to best:
+    warp   a warp a query, which reads all of its keys from memory.
+    tiled  tiles of keys and values in shared memory, read by a tile of queries.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import power_of_2_from
+from kernels.cuda.template import kernel
+from kernels.operation import Variant
+from kernels.ops.attention import band as bands
+from kernels.ops.attention.band import band
+from kernels.ops.attention.native import empty_outputs
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("attention.cu")
+LANES = 8  # of attention.cuh: threads that share a row
+TILE_FLOATS = 4_096  # of a tile in shared memory; there are two
+SHARED = (FILE.with_name("attention.cuh"), *(DEVICE / f"{name}.cuh" for name in ("parts", "reductions")))
+
+
+def lines(x: torch.Tensor) -> torch.Tensor:
+    """x, whose features are neighbours; a copy only where they are not."""
+    return x if x.stride(3) == 1 or x.shape[3] == 1 else x.contiguous()
+
+
+def strides(*tensors: torch.Tensor) -> list[int]:
+    """Of batches, heads and rows of each."""
+    return [stride for one in tensors for stride in one.stride()[:3]]
+
+
+def width(D: int) -> int:
+    """A power of two from D on."""
+    return max(power_of_2_from(D), 16)
+
+
+def rows_of_tile(D: int, floats: int = TILE_FLOATS) -> int:
+    return min(floats // width(D), 32)
+
+
+def sizes(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int | None, scale: float | None) -> tuple:
+    """What every kernel goes by, from H to the scale."""
+    (_, H, Q, D), (_, heads, KV, _) = q.shape, k.shape
+    scale = D**-0.5 if scale is None else scale
+    return H, H // heads, Q, KV, *band(causal, window, Q, KV), D, np.float32(scale)
+
+
+def arguments(q, k, v, y, lse, causal, window, scale) -> tuple:
+    q, k, v = lines(q), lines(k), lines(v)
+    return q, k, v, y, lse, *strides(q, k, v), lse.numel(), *sizes(q, k, causal, window, scale)
+
+
+def warp(q, k, v, causal, window, scale):
+    y, lse = empty_outputs(q)
+    if y.numel():
+        grid = (-(-lse.numel() // 4),)
+        launched = kernel(FILE, "attention_warp", q.dtype, width(q.shape[3]))
+        launched(grid, (128,), arguments(q, k, v, y, lse, causal, window, scale))
+    return y, lse
+
+
+def tiled(q, k, v, causal, window, scale):
+    y, lse = empty_outputs(q)
+    if y.numel():
+        B, H, Q, D = q.shape
+        rows = rows_of_tile(D)
+        launched = kernel(FILE, "attention_tiled", q.dtype, width(D), rows)
+        launched((B * H * -(-Q // rows),), (rows * LANES,), arguments(q, k, v, y, lse, causal, window, scale))
+    return y, lse
+
+
+SOURCE = (FILE, *SHARED, Path(__file__), Path(bands.__file__))
+FORWARD = (
+    Variant(5, "warp", warp, "a warp a query, 32 keys at a time", SOURCE, needs_compiler),
+    Variant(5, "tiled", tiled, "keys and values in shared memory, for a tile of queries", SOURCE, needs_compiler),
+)

@@ -1,0 +1,109 @@
+"""What the Triton kernels of attention share: tiles of rows, who sees whom, and how large tiles are."""
+
+from collections.abc import Sequence
+
+import torch
+import triton
+import triton.language as tl
+
+from kernels.machine import target
+from kernels.ops.attention.band import band
+
+LOG2_E = tl.constexpr(1.4426950408889634)  # exp(x) = exp2(x · log2 e), and a GPU has exp2
+HALF_TILES = (
+    (128, 128, 8, 3),
+    (128, 128, 8, 2),
+    (128, 64, 8, 2),
+    (64, 64, 4, 2),
+    (64, 64, 4, 1),
+    (64, 32, 4, 1),
+    (16, 16, 4, 1),
+)
+"""Of half types: rows of a program's own, rows that it walks over, warps, stages; largest first."""
+
+
+@triton.jit
+def load_rows(ptr, stride, start, n, D: tl.constexpr, INSIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr):
+    """BLOCK rows from `start` on of an n×D matrix, with zeros beyond it. INSIDE: all of them are among the n."""
+    rows, lanes = tl.arange(0, BLOCK), tl.arange(0, BLOCK_D)
+    ptr += tl.cast(start, tl.int64) * stride + rows[:, None] * stride + lanes[None, :]
+    if INSIDE:
+        if BLOCK_D == D:
+            return tl.load(ptr)
+        return tl.load(ptr, mask=lanes[None, :] < D, other=0.0)
+    return tl.load(ptr, mask=(start + rows < n)[:, None] & (lanes < D)[None, :], other=0.0)
+
+
+@triton.jit
+def store_rows(ptr, stride, start, n, values, D: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr):
+    rows, lanes = tl.arange(0, BLOCK), tl.arange(0, BLOCK_D)
+    ptr += tl.cast(start, tl.int64) * stride + rows[:, None] * stride + lanes[None, :]
+    tl.store(ptr, values, mask=(start + rows < n)[:, None] & (lanes < D)[None, :])
+
+
+@triton.jit
+def in_band(apart, left, right):
+    """Whether a query sees a key that is so far behind its own place; before it, the distance is negative."""
+    return (apart >= -left) & (apart <= right)
+
+
+@triton.jit
+def stretches(first, last, n, left, right, LEADING: tl.constexpr, BLOCK: tl.constexpr):
+    """Of n rows, those that rows at the places first to last meet: (begin, whole, ragged, end). From `whole` to `ragged`
+    there are blocks of which every row meets all of first to last; before and behind, some do not.
+
+    left, right: how far before and behind its place a row meets others. LEADING: whether there are blocks before `whole`.
+    """
+    begin = tl.maximum(first - left, 0) // BLOCK * BLOCK
+    end = tl.minimum(last + right + 1, n)
+    whole = begin
+    if LEADING:
+        whole += tl.cdiv(tl.maximum(last - left - begin, 0), BLOCK) * BLOCK
+    ragged = whole + tl.maximum(tl.minimum(first + right + 1, n) - whole, 0) // BLOCK * BLOCK
+    return begin, whole, ragged, end
+
+
+def side(n: int, most: int) -> int:
+    """Of a tile, for n rows: a power of two of at least 16, as tl.dot wants it."""
+    return max(min(triton.next_power_of_2(n), most), 16)
+
+
+def tile(own: int, others: int, D: int, itemsize: int, shared: int, tensors: int, tiles: Sequence) -> dict[str, int]:
+    """The largest of the tiles that fit in so many bytes of shared memory.
+
+    own, others: how many rows there are to choose from. tensors: how many tiles of a program's own rows are kept; of the
+    others' two, for each stage.
+    """
+    wide = side(D, 256)
+    if itemsize == 4:  # no tensor cores: what counts is the registers
+        most, walked, warps, stages = max(4_096 // wide, 16), 32 if wide <= 128 else 16, 4, 1
+    else:
+        most, walked, warps, stages = next(
+            one
+            for one in tiles
+            if (tensors * one[0] + 2 * one[3] * one[1]) * wide * itemsize <= shared or one is tiles[-1]
+        )
+    sides = {"BLOCK": side(own, min(most, 64) if itemsize == 4 else most), "OTHERS": side(others, walked)}
+    return {**sides, "BLOCK_D": wide, "STAGES": stages, "num_warps": warps}
+
+
+def shared_bytes(device: torch.device) -> int:
+    """What tiles may take of a block's shared memory. Before sm_80 tl.dot takes all operands from there: half is for them."""
+    limits = target(device)
+    return limits.shared_bytes_per_block if limits.capability >= 80 else limits.shared_bytes_per_block // 2
+
+
+def lines(x: torch.Tensor) -> torch.Tensor:
+    """x, whose features are neighbours; a copy only where they are not."""
+    return x if x.stride(3) == 1 or x.shape[3] == 1 else x.contiguous()
+
+
+def places(*tensors: torch.Tensor) -> list[int]:
+    """Strides of batches, heads and rows of each."""
+    return [stride for one in tensors for stride in one.stride()[:3]]
+
+
+def numbers(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int | None) -> tuple[int, ...]:
+    """H, how many of its heads share one of k, Q, KV, left and right: what every kernel goes by."""
+    (_, H, Q, _), (_, heads, KV, _) = q.shape, k.shape
+    return H, H // heads, Q, KV, *band(causal, window, Q, KV)

@@ -1,0 +1,62 @@
+"""Deliberately wrong attentions, which the check must reject. "gradient-…" have right outputs."""
+
+import math
+from functools import partial
+
+from kernels.ops.attention import cuda_backward, cuda_forward
+from kernels.ops.attention.native import SIGNATURE, attention, attention_backward
+from kernels.wrong import edited, variant
+
+
+def lse_of_base_2(q, k, v, *parameters):
+    y, lse = attention(q, k, v, *parameters)
+    return y, lse / math.log(2)
+
+
+def unscaled(q, k, v, causal, window, scale):
+    return attention(q, k, v, causal, window, 1.0 if scale is None else scale)
+
+
+def from_the_first_key(q, k, v, causal, window, scale):
+    """The first query at the first key, where lengths differ."""
+    if not causal or window is not None:
+        return attention(q, k, v, causal, window, scale)
+    KV = min(k.shape[2], q.shape[2])
+    return attention(q, k[:, :, :KV], v[:, :, :KV], causal, window, scale)
+
+
+def next_head(q, k, v, *parameters):
+    """Heads of keys in turn, not for neighbours."""
+    H, heads = q.shape[1], k.shape[1]
+    turns = [h % heads for h in range(H)]
+    return attention(q, k[:, turns], v[:, turns], *parameters)
+
+
+def without_scale(dy, q, k, v, y, lse, causal, window, scale):
+    dq, dk, dv = attention_backward(dy, q, k, v, y, lse, causal, window, scale)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return (dq / scale).to(q.dtype), dk, dv
+
+
+wrong = partial(variant, SIGNATURE, __file__, forward=attention, backward=attention_backward)
+STALE = edited(cuda_forward.tiled, "sums[c] *= fade;", "")
+STALE_SUM = edited(cuda_forward.warp, "part.sum * fade + warp_sum(weight)", "part.sum + warp_sum(weight)")
+WIDER = edited(cuda_forward.tiled, "-left <= apart", "-left - 1 <= apart")
+FEWER = edited(cuda_forward.tiled, "min(last + KV - Q + right + 1, KV)", "min(last + KV - Q + right, KV)")
+FIRST_HEAD = edited(cuda_backward.tiled, "h < (place.h + 1) * n.GROUP", "h < place.h * n.GROUP + 1")
+NO_DELTA = edited(cuda_backward.tiled, "- of_delta", "")
+VARIANTS = (
+    wrong(1, "base-2", "gives the LSE in base 2", forward=lse_of_base_2),
+    wrong(1, "unscaled", "takes the scores as they are", forward=unscaled),
+    wrong(
+        1, "first-key", "stands the first query at the first key, not the last at the last", forward=from_the_first_key
+    ),
+    wrong(1, "next-head", "deals the heads of keys in turn", forward=next_head),
+    wrong(5, "stale-values", "a larger score does not make the values so far fade", forward=STALE),
+    wrong(5, "stale-sum", "a larger score does not make the sum so far fade", forward=STALE_SUM),
+    wrong(5, "window-off-by-one", "sees one key too many", forward=WIDER),
+    wrong(5, "last-key", "does not see the key at its own place", forward=FEWER),
+    wrong(1, "gradient-without-scale", "dq forgets the scale of the scores", backward=without_scale),
+    wrong(5, "gradient-first-head", "dk and dv are those of the first head that shares them", backward=FIRST_HEAD),
+    wrong(5, "gradient-without-delta", "dq takes the sum of exponentials for a constant", backward=NO_DELTA),
+)

@@ -1,0 +1,86 @@
+"""What is special to attention: queries without keys, parts joined by their LSE, and where the last query stands."""
+
+import pytest
+import torch
+
+import kernels
+from kernels.machine import here
+from kernels.modules import GroupedQueryAttention
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+OP = kernels.operation("attention")
+
+
+def inputs(Q=3, KV=3, D=16, heads=1):
+    random = torch.Generator().manual_seed(0)
+    shapes = (1, heads, Q, D), (1, heads, KV, D), (1, heads, KV, D)
+    return [torch.randn(shape, generator=random).to(DEVICE) for shape in shapes]
+
+
+def can_run(variant):
+    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
+        pytest.skip(reason)
+
+
+@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+def test_a_query_without_keys_is_zero_and_has_no_gradient(variant):
+    can_run(variant)
+    q, k, v = (one.requires_grad_() for one in inputs(Q=5, KV=2))
+    y, lse = variant(q, k, v, causal=True)
+    y.square().sum().backward()
+    assert not y[:, :, :3].any() and not q.grad[:, :, :3].any()
+    assert lse[0, 0].isneginf().tolist() == [True, True, True, False, False]
+    assert all(one.grad.isfinite().all() and one.grad.any() for one in (q, k, v))
+
+
+@pytest.mark.parametrize("variant", OP.forward, ids=lambda v: v.key)
+def test_parts_of_the_keys_are_joined_by_their_lse(variant):
+    can_run(variant)
+    q, k, v = inputs(Q=3, KV=40)
+    whole, lse = variant(q, k, v)
+    parts = [variant(q, k[:, :, some], v[:, :, some]) for some in (slice(0, 17), slice(17, 40))]
+    torch.testing.assert_close(torch.logaddexp(parts[0][1], parts[1][1]), lse)
+    joined = sum((part_lse - lse).exp()[..., None] * part for part, part_lse in parts)
+    torch.testing.assert_close(joined, whole)
+
+
+@pytest.mark.parametrize("variant", OP.forward, ids=lambda v: v.key)
+def test_the_last_query_stands_at_the_last_key(variant):
+    """So a token that comes next, alone, gets what it would get among all of them."""
+    can_run(variant)
+    q, k, v = inputs(Q=21, KV=21)
+    whole, _ = variant(q, k, v, causal=True, window=6)
+    last, _ = variant(q[:, :, -1:], k, v, causal=True, window=6)
+    torch.testing.assert_close(last, whole[:, :, -1:])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"k": (1, 2, 3, 16)}, r"k: got shape \(1, 2, 3, 16\), expected .* H' a divisor of q's 3 heads"),
+        ({"v": (1, 3, 4, 16)}, r"v: got shape \(1, 3, 4, 16\), expected \(1, 3, 3, 16\) like k"),
+        ({"window": 0}, "window: got 0, expected a whole number of at least 1"),
+        ({"scale": 0.0}, "scale: got 0.0, expected a positive number"),
+    ],
+)
+@pytest.mark.parametrize("level", kernels.LEVELS)
+def test_what_does_not_fit_is_named(level, change, words):
+    given = dict(zip("qkv", inputs(heads=3), strict=True))
+    given |= {
+        name: torch.zeros(value, device=DEVICE) if isinstance(value, tuple) else value for name, value in change.items()
+    }
+    with pytest.raises(ValueError, match=words):
+        kernels.attention(**given, level=level)
+
+
+@pytest.mark.parametrize("level", [1, 2, 4, 5])
+def test_the_module_computes_at_a_level_with_the_same_state(level):
+    """With a cache, too: the tokens that come next stand behind those before."""
+    torch.manual_seed(0)
+    plain = GroupedQueryAttention(32, num_heads=4, num_kv_heads=2, causal=True).to(DEVICE)
+    ours = GroupedQueryAttention(32, num_heads=4, num_kv_heads=2, causal=True, level=level).to(DEVICE)
+    ours.load_state_dict(plain.state_dict())
+    x = torch.randn(1, 7, 32, device=DEVICE)
+    torch.testing.assert_close(ours(x), plain(x))
+    (_, cache), (_, expected) = ours.with_cache(x), plain.with_cache(x)
+    torch.testing.assert_close(ours.with_cache(x[:, :2], cache)[0], plain.with_cache(x[:, :2], expected)[0])
