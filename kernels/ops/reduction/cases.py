@@ -8,7 +8,7 @@ from kernels.operation import Case
 from kernels.row_cases import DTYPES, each, generator, row_cases, rows
 
 KINDS = [{"kind": kind, "dim": dim} for kind, dim in product(("sum", "mean", "max"), (-1, 0))]
-USUAL = row_cases(values=("offset", "constant", "nonfinite", "masked"), edge=each((1_000, 5), (40_000, 2)))
+USUAL = row_cases(values=("offset", "constant", "nonfinite", "masked"), edge=each((1_000, 5), (9_000, 2)))
 
 
 def by_turns(cases: tuple[Case, ...]) -> tuple[Case, ...]:
