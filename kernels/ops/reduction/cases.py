@@ -19,7 +19,11 @@ def by_turns(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     turns = ((case, kind, n + k) for n, case in enumerate(special) for k, kind in enumerate(KINDS))
     found += [replace(case, params=kind, dtype=DTYPES[turn % 3]) for case, kind, turn in turns]
     # Of nothing there is no largest.
-    return tuple(case for case in found if case.params["kind"] != "max" or case.shape[case.params["dim"]])
+    return tuple(case for case in found if defined(case.shape, **case.params))
+
+
+def defined(shape: tuple[int, ...], kind: Any, dim: Any) -> bool:
+    return kind != "max" or shape[dim] > 0
 
 
 CASES: dict[str, tuple[Case, ...]] = USUAL | {
