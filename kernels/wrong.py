@@ -26,7 +26,7 @@ def variant(
     idea: str,
     *,
     forward: Callable[..., Any],
-    backward: Callable[..., Any],
+    backward: Callable[..., Any] | None,
     unsupported: Reason | None = None,
 ) -> Variant:
     """A variant of two bare functions, of which one is wrong, written in the file `path`.

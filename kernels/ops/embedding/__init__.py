@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from kernels import levels
 from kernels.operation import Case, Cost, Operation
 from kernels.ops.embedding import cuda, native, triton, wrong
-from kernels.ops.embedding.cases import CASES, VOCABULARY, make_inputs
+from kernels.ops.embedding.cases import CASES, VOCABULARY, few, make_inputs
 from kernels.ops.embedding.native import validate
 
 
@@ -76,4 +76,5 @@ OPERATION = Operation(
     cost=cost,
     backward_cost=backward_cost,
     cases=CASES,
+    few=few,
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from kernels.case import few_rows
 from kernels.layouts import lay_out
 from kernels.operation import Case
 from kernels.row_cases import each, generator, row_cases, rows
@@ -42,3 +43,9 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
     values = "realistic" if case.values == "one" else case.values
     table = replace(case, shape=(V, case.shape[-1]), layout=layout, values=values)
     return {"index": index, "weight": rows(table, random)} | dict(case.params)
+
+
+def few(case: Case, rows: int) -> Case:
+    """Few indices, into a table of few rows, whose number is divisible by 16 where the case's is: the same kernels are made."""
+    V = case.sizes.get("vocabulary", VOCABULARY)
+    return replace(few_rows(case, rows), sizes={"vocabulary": V if V < 128 else 64 + V % 16})

@@ -5,6 +5,8 @@
 Integers are added, so every rung gives the same bits, in whatever order its atomics come.
 """
 
+from typing import Any
+
 import torch
 
 from kernels import levels
@@ -48,7 +50,8 @@ def torch_histogram(x, bins):
 
 def cost(case: Case) -> Cost:
     """Bytes: x read once, counts written once. Operations: an addition an element."""
-    elements, bins = torch.Size(case.shape).numel(), case.params.get("bins", BINS)
+    elements = torch.Size(case.shape).numel()
+    bins: Any = case.params.get("bins", BINS)
     return Cost(bytes=elements * getattr(torch, case.dtype).itemsize + 8 * bins, flops=elements)
 
 

@@ -48,7 +48,7 @@ CASES: dict[str, tuple[Case, ...]] = {
 def make_inputs(case: Case, device: str) -> dict[str, Any]:
     """Values that come as often as words do, the first most: a random number is squared. "uniform" has all as often, "one" the
     last alone, for which all atomics wait."""
-    params = {"bins": BINS} | dict(case.params)
+    params: dict[str, Any] = {"bins": BINS} | dict(case.params)
     random = generator(case, device)
     values = torch.rand(case.shape, generator=random, device=device)
     if case.values == "realistic":

@@ -28,7 +28,8 @@ def reduction_backward(dy, x, index, kind, dim):
     return (dy / x.shape[dim] if kind == "mean" else dy).expand(x.shape).to(x.dtype, copy=True)
 
 
-def reduced_shape(shape, dim: int) -> tuple[int, ...]:
+def reduced_shape(shape, dim):
+    """The shape without its first dimension, or without its last."""
     return tuple(shape[1:] if dim == 0 else shape[:-1])
 
 

@@ -8,6 +8,7 @@ have eight bits. A model has hundreds of small parameters: the last rung of leve
 """
 
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -18,7 +19,7 @@ from kernels.records import OptimizerRecord
 
 __all__ = ["RECORD", "AdamW"]
 
-SETTING = {"lr": 0.05, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.1}
+SETTING: dict[str, Any] = {"lr": 0.05, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.1}
 
 RECORD = OptimizerRecord(
     name="adamw",

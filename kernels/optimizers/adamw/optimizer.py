@@ -66,8 +66,8 @@ class AdamW(torch.optim.AdamW):
                     size=group["lr"] / (1 - beta1**t), root=(1 - beta2**t) ** 0.5, eps=group["eps"],
                 )  # fmt: skip
                 gradients = [-p.grad if group["maximize"] else p.grad.contiguous() for p in parameters]
-                states = ([self.state[p][name] for p in parameters] for name in STATES)
-                self.update(device)(parameters, gradients, *states, step)
+                ms, vs = ([self.state[p][name] for p in parameters] for name in STATES)
+                self.update(device)(parameters, gradients, ms, vs, step)
         return loss
 
     def started(self, p: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -76,8 +76,10 @@ class AdamW(torch.optim.AdamW):
             raise TypeError(f"params: got a parameter of dtype {p.dtype}, expected float32, float16 or bfloat16")
         if not p.is_contiguous():
             raise ValueError(f"params: got a parameter with strides {p.stride()}, expected a contiguous one")
-        if p.grad.dtype != p.dtype or p.grad.is_sparse:
-            raise TypeError(f"grad: got {p.grad.dtype}, {p.grad.layout}, expected a dense {p.dtype} like its parameter")
+        if (gradient := p.grad) is not None and (gradient.dtype != p.dtype or gradient.is_sparse):
+            raise TypeError(
+                f"grad: got {gradient.dtype}, {gradient.layout}, expected a dense {p.dtype} like its parameter"
+            )
         state = self.state[p]
         if not state:
             state["step"] = torch.tensor(0.0)

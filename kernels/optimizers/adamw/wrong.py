@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kernels.operation import Variant
 from kernels.optimizers.adamw.cuda import each
-from kernels.optimizers.adamw.native import Step, adamw, one_by_one
+from kernels.optimizers.adamw.native import adamw, one_by_one
 from kernels.unsupported import needs_compiler, never
 from kernels.wrong import edited
 
@@ -38,7 +38,7 @@ def wrong(name: str, idea: str, of: Callable[..., None]) -> Variant:
     return Variant(1, name, one_by_one(lambda: of), idea, (Path(__file__),), never)
 
 
-SHORT = edited(lambda *args: each(*args[:4], Step(*args[4])), "if (i < n) update", "if (i < n / 2 * 2) update")
+SHORT = edited(each, "if (i < n) update", "if (i < n / 2 * 2) update")
 UPDATES = (
     wrong("coupled-decay", "adds the decay to the gradient, as Adam does", coupled),
     wrong("no-correction", "takes v as it is, which is small at first", without_correction),
