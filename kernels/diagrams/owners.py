@@ -58,7 +58,7 @@ def _step(label: str, rung: Rung) -> Step:
     needs = sum(_needed(block))
     own = _count(len(thread), "output") if thread else "some of the warp's outputs"
     said = (
-        f"{label}: block 0 has {len(block):,} outputs in {_lines(block)}, and needs {needs} numbers at each k. "
+        f"Block 0 has {len(block):,} outputs in {_lines(block)}, and needs {needs} numbers at each k. "
         f"Warp 0 has {len(warp):,} of them, in {_lines(warp)}; thread 0 has {own}."
     )
     canvas = Canvas(640, _ABOVE + _SCALE * SIDE + 28)
