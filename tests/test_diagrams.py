@@ -7,11 +7,14 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import pytest
+import torch
 
+import kernels
 from kernels import diagrams, lens
 from kernels.diagrams import parts
 from kernels.diagrams.banks import passes
 from kernels.diagrams.divergence import BY_LANE, BY_WARP, active
+from kernels.diagrams.owners import RUNGS, SIDE, rectangles
 from kernels.diagrams.sectors import touched
 from kernels.diagrams.shuffles import LANES
 from kernels.diagrams.triton_block import LAYOUT, owner
@@ -34,6 +37,7 @@ DRAWINGS = {
     "traffic": lambda: diagrams.traffic(
         {"apart": [("add", ["x", "bias"], ["h"]), ("gelu", ["h"], ["y"])], "fused": [("bias_gelu", ["x"], ["y"])]}
     ),
+    "owners": diagrams.owners,
     "reads": lambda: diagrams.reads(
         {"a": (2, 4), "b": (4, 2)},
         (2, 2),
@@ -184,3 +188,24 @@ def test_a_thread_holds_what_triton_says():
     assert [owner(LAYOUT, row, 0) for row in range(8)] == [0, 16, 32, 48, 64, 80, 96, 112]
     with pytest.raises(ValueError, match="two dimensions"):
         diagrams.triton_block("#ttg.blocked<{sizePerThread = [8], threadsPerWarp = [32]}>")
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_outputs_belong_to_the_warp_that_stores_them(rung):
+    x, w = torch.ones(SIDE, 16, dtype=torch.bfloat16), torch.ones(16, SIDE, dtype=torch.bfloat16)
+    variant = kernels.operation("matmul")[f"cuda/{rung}"]
+    (trace,) = lens.count(variant, x=x, w=w, bias=None, activation="none").traces
+    store = meant(trace, "y", None, "store")
+    own = [one for one in store.samples if one.block == (0, 0, 0) and one.warp == 0]
+    stored = {divmod(index, SIDE) for one in own for index in one.indices}
+    assert own and stored <= RUNGS[rung].outputs(32)
+    if rung != "wmma":  # after which a lane stores what others computed
+        for one in own:
+            for lane, index in zip(one.lanes, one.indices, strict=True):
+                assert divmod(index, SIDE) in RUNGS[rung].of_thread(lane)
+    assert len(RUNGS[rung].outputs(RUNGS[rung].threads)) * trace.blocks == SIDE * SIDE
+
+
+def test_rectangles_cover_the_outputs():
+    outputs = {(0, 0), (0, 1), (1, 0), (1, 1), (3, 0), (3, 1), (5, 7)}
+    assert sorted(rectangles(outputs)) == [(0, 0, 2, 2), (3, 0, 1, 2), (5, 7, 1, 1)]

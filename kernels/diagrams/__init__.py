@@ -4,6 +4,7 @@ from kernels.diagrams.banks import banks
 from kernels.diagrams.diagram import Diagram
 from kernels.diagrams.divergence import divergence
 from kernels.diagrams.memory_hierarchy import memory_hierarchy
+from kernels.diagrams.owners import owners
 from kernels.diagrams.parts import softmax_parts
 from kernels.diagrams.reads import reads
 from kernels.diagrams.sectors import sectors
@@ -17,6 +18,7 @@ __all__ = [
     "butterfly",
     "divergence",
     "memory_hierarchy",
+    "owners",
     "reads",
     "sectors",
     "softmax_parts",
