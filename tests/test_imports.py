@@ -15,6 +15,7 @@ pytestmark = pytest.mark.always
 LAYERS = (
     ("hardware",),
     (
+        "activations",
         "arguments",
         "call",
         "case",
@@ -34,7 +35,7 @@ LAYERS = (
     ("operation",),
     ("cuda", "triton", "records", "registration"),
     ("levels", "wrong"),
-    ("ops",),
+    ("ops", "optimizers"),
     ("case_selection", "check", "doctor", "masks", "memory", "modules", "moe", "serving", "shapes", "validation"),
     ("distributed", "lens", "models", "precision"),
     ("measure",),
