@@ -18,7 +18,7 @@ from kernels.triton.launch import launch
 from kernels.unsupported import needs_interpreter
 
 WIDEST_BLOCK = 1_024
-TOKENS = 128  # that look for the next ones like them, and that they are compared with at once
+TOKENS = 64  # that look for the next ones like them, and that they are compared with at once
 ASSERTING = {"debug": True, "sanitize_overflow": False}
 """Options with which a compiled kernel keeps its own assertions, and gets no others."""
 
