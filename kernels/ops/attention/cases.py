@@ -16,7 +16,7 @@ CASES = {
     "edge": (
         *each((1, 1, 1, 16), (1, 2, 5, 8), (2, 1, 33, 40), (1, 1, 130, 64), (1, 2, 40, 72)),
         *each((1, 2, 70, 64), params=CAUSAL),
-        *each((1, 1, 130, 64), params=CAUSAL),
+        *each((1, 2, 130, 64), params=CAUSAL),
         *each((1, 2, 75, 16), params=WINDOW),
         *each((1, 1, 50, 16), params={"window": 7}),
         *each((1, 1, 20, 16), params={"scale": 0.5}),
