@@ -165,5 +165,7 @@ def test_an_interrupt_that_is_handled_ends_the_launch_and_names_the_line():
 
 
 def test_a_vector_that_is_not_aligned():
-    with pytest.raises(LaunchError, match=r"a misaligned access on line 3 of k.cu: .*thread \(0, 0, 0\) accesses 16 bytes"):
+    with pytest.raises(
+        LaunchError, match=r"a misaligned access on line 3 of k.cu: .*thread \(0, 0, 0\) accesses 16 bytes"
+    ):
         launched("float4 v = *(float4*)(x + 1);\n((float4*)x)[threadIdx.x] = v;", block=(4,))

@@ -29,7 +29,9 @@ WRONG = {
 def test_another_dtype(pointee, device):
     given, wanted, instead = WRONG[pointee]
     own = pointee.replace("const", "").replace("std::", "").strip()
-    words = rf"argument 1 is a tensor of {given}, but .* x is {own}\*, of {wanted}: pass x.to\({wanted}\), or {instead}\* x"
+    words = (
+        rf"argument 1 is a tensor of {given}, but .* x is {own}\*, of {wanted}: pass x.to\({wanted}\), or {instead}\* x"
+    )
     with pytest.raises(TypeError, match=words):
         launched(pointee, given, device)
 

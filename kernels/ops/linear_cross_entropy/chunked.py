@@ -79,7 +79,9 @@ def add_product(total: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
         total += a.float() @ b.float()
 
 
-def rungs(level: int, by: ModuleType, path: str, unsupported: Reason) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
+def rungs(
+    level: int, by: ModuleType, path: str, unsupported: Reason
+) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
     """The ladders of a level, of the kernels of a module of cross_entropy."""
     source = (Path(__file__), Path(path))
     return (
