@@ -225,8 +225,8 @@ SYSTEM = System(
             source="optimization framework, Deep Optimizer States",
             conditions="none given; the paper, arXiv 2410.21316, says it of iterations, against other ways of offloading",
             verdict="partly",
-            reason="a step that is shared with the GPU is faster than one that the host takes alone, by less than claimed and than "
-            "the rates predict; a step with resident states is many times faster than both",
+            reason="a step shared with the GPU is faster than one that the host takes alone, by less than claimed and than the "
+            "rates predict; a step with resident states is many times faster than both",
             evidence="measured",
             experiment=experiment,
             devices=("cuda",),

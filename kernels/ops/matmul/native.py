@@ -50,8 +50,9 @@ def validate(x, w, bias, activation) -> None:
     arguments.floating("x", x, "(..., M, K)")
     if x.dim() < 2:
         raise ValueError(f"x: got shape {tuple(x.shape)}, expected (..., M, K)")
-    if not isinstance(w, torch.Tensor) or w.dim() < 2:
-        raise ValueError(f"w: got {tuple(getattr(w, 'shape', ()))}, expected shape (K, N) or (..., K, N)")
+    arguments.floating("w", w, "(K, N) or (..., K, N)")
+    if w.dim() < 2:
+        raise ValueError(f"w: got shape {tuple(w.shape)}, expected (K, N) or (..., K, N)")
     batch = x.shape[:-2] if w.dim() > 2 else ()
     arguments.like("w", w, (*batch, x.shape[-1], w.shape[-1]), "x", x, why="K is the last dimension of x")
     arguments.like("bias", bias, w.shape[-1:], "x", x, why="the last dimension of w", optional=True)
