@@ -107,7 +107,7 @@ def edited(old: str, new: str) -> Callable:
 
 
 SOURCE = (Path(__file__),)
-RACE = edited("threadIdx.x < half", "threadIdx.x <= half")
+RACE = edited("threadIdx.x < half", "threadIdx.x <= half && threadIdx.x + half < blockDim.x")
 VARIANTS = (
     Variant(1, "sample-variance", sample_variance, "divides by N - 1", SOURCE),
     Variant(1, "eps-outside-root", eps_outside_root, "adds eps to the root, not under it", SOURCE),
