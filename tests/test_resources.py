@@ -27,6 +27,8 @@ SPILLS = {
         80_000,
         "its largest tile fills the registers, beside offsets of 64 bits; far more on GPUs older than sm_80",
     ),
+    "layer_norm_gelu_passes_kernel": (1_024, "wide rows of odd width, as in layer_norm_passes_kernel, and GELU"),
+    "rms_norm_passes_kernel": (128, "the same"),
     "layer_norm_gelu_backward_rows_kernel": (72, "two rows, their sums and GELU's slope"),
     "CLUSTER=8": (16, "32,768 columns in 168 registers, of which three are left in local memory"),
 }

@@ -12,7 +12,8 @@ from kernels import machine
 
 PATHS = {path.stem: path for path in (Path(__file__).parents[1] / "stored" / "counters").glob("*.json")}
 STORED = {name: json.loads(path.read_text()) for name, path in PATHS.items()}
-OPERATIONS = [kernels.operation(name) for name in kernels.operations()]
+UNSTORED = {"attention": "its timed cases are not yet small enough to be counted"}
+OPERATIONS = [kernels.operation(name) for name in kernels.operations() if name not in UNSTORED]
 VARIANTS = [
     pytest.param(op, variant, id=f"{op.name} {variant.key}")
     for op in OPERATIONS

@@ -7,8 +7,8 @@ Rungs, plain to best:
     reread    wide rows: 16-byte loads, the row kept in the cache and read again.
 
 Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
-1,024 threads. Other rows, and few wide ones, are kept in shared memory, which a row may enter at any place, and a cluster of
-blocks may share; those that do not fit there go to `warp`.
+1,024 threads. Other rows are kept in shared memory, which a row may enter at any place, and which a cluster of blocks may
+share; those that do not fit there go to `warp`.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda import Kernel, RawModule
 from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, in_vectors, scalar_threads, threads_of_row, vectors_of_thread
-from kernels.cuda.shared_rows import SHARED_ROWS, few_wide_rows, launch_shared_rows
+from kernels.cuda.shared_rows import SHARED_ROWS, launch_shared_rows
 from kernels.cuda.template import TYPES, kernel
 from kernels.hardware import WARP
 from kernels.operation import Variant
@@ -84,7 +84,7 @@ def vector(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return y
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
-    if threads_of_row(N) > MOST_THREADS or not in_vectors(N, rows, weight, bias) or few_wide_rows(rows):
+    if threads_of_row(N) > MOST_THREADS or not in_vectors(N, rows, weight, bias):
         return shared(x, weight, bias, eps)
     parameters = _, threads, rows_of_block, _ = vector_parameters(N, x.itemsize)
     arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
@@ -104,7 +104,7 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
     if not x.numel() or not WIDEST_IN_REGISTERS < N or threads_of_row(N) > MOST_THREADS:
         return vector(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
-    if not in_vectors(N, rows, weight, bias) or few_wide_rows(rows):
+    if not in_vectors(N, rows, weight, bias):
         return vector(x, weight, bias, eps)
     y = empty_contiguous(x)
     parameters = _, threads, _, _ = reread_parameters(N, x.itemsize)

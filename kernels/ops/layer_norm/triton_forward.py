@@ -5,7 +5,7 @@ Rungs, plain to best:
     rows      narrow rows several at a time.
     passes    wide rows are read again from cache instead of being kept: programs that hold no row leave registers for
               another program on the same multiprocessor, whose loads fill the time in which this one adds up.
-Rows too wide for the registers are read in passes on every rung; `passes` divides few of them among all multiprocessors.
+Rows too wide for the registers are read in passes on every rung.
 
 Each program computes, in float32, y = (x - mean) / sqrt(variance + eps) · weight + bias for rows of an M×N matrix.
 """
@@ -18,9 +18,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.machine import multiprocessors
 from kernels.operation import Variant
-from kernels.ops.layer_norm.triton_parts import by_parts
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_interpreter
 
@@ -129,11 +127,6 @@ def by_passes(x, weight, bias, y, eps) -> None:
     launch(layer_norm_passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
-def by_passes_or_parts(x, weight, bias, y, eps) -> None:
-    few = 2 * x.shape[0] <= multiprocessors(x.device)
-    (by_parts if few else by_passes)(x, weight, bias, y, eps)
-
-
 def run(choose: Callable[[int], Callable], x, weight, bias, eps) -> torch.Tensor:
     y = empty_contiguous(x)
     if y.numel():
@@ -153,12 +146,10 @@ def rows(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None
 
 
 def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    return run(
-        lambda N: by_rows if N <= NARROW else by_row if N <= WIDEST_KEPT else by_passes_or_parts, x, weight, bias, eps
-    )
+    return run(lambda N: by_rows if N <= NARROW else by_row if N <= WIDEST_KEPT else by_passes, x, weight, bias, eps)
 
 
-SOURCE = (Path(__file__), Path(__file__).with_name("triton_parts.py"))
+SOURCE = (Path(__file__),)
 FORWARD = (
     Variant(4, "row", row, "one program a row, the row kept in registers", SOURCE, needs_interpreter),
     Variant(4, "rows", rows, "narrow rows several at a time", SOURCE, needs_interpreter),
