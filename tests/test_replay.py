@@ -84,7 +84,7 @@ def sums(x, y):
     add(x, y, between)
     add(between, None, z, 3.0)
     counts = torch.empty((2, x.numel() // 2), dtype=torch.int32, device=x.device)
-    ADD((3,), (32,), (x, x, counts, N, np.float32(1.0)))
+    ADD((3,), (32,), (x, x, counts.view(torch.float32), N, np.float32(1.0)))
     return z.view(-1, 2), None, counts
 
 

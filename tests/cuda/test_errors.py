@@ -184,7 +184,7 @@ def test_no_compiler(monkeypatch):
 
 def barrier_error(body, block=(64,), grid=(3,)):
     with pytest.raises(LaunchError) as error:
-        RawKernel(f"__global__ void k(int* x) {{\n{body}\n}}", "k")(grid, block, (torch.zeros(64),))
+        RawKernel(f"__global__ void k(int* x) {{\n{body}\n}}", "k")(grid, block, (torch.zeros(64, dtype=torch.int32),))
     return str(error.value)
 
 

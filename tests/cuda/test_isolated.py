@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernels import worker
-from kernels.cuda import CompileError, LaunchError, RawKernel, RawModule, isolated, order
+from kernels.cuda import CompileError, LaunchError, RawKernel, RawModule, gpu_compiler, isolated, order
 
 HEAD = "__global__ void k(int* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
 
@@ -94,8 +94,6 @@ MEMORY = (
 ON_A_CPU = {
     "a stack overflow": (STACK, LaunchError, "a stack overflow on line 1"),
     "endless allocation": (MEMORY, worker.MemoryLimit, "taken 256 MiB"),
-    "abort": ("abort();", LaunchError, r"abort\(\), which would end the whole process .* in block \(0, 0, 0\), thread"),
-    "exit": ("if (i == 5) std::exit(3);", LaunchError, r"exit\(\), which would end .* thread \(5, 0, 0\)"),
 }
 
 
@@ -107,6 +105,20 @@ def test_a_disaster_that_a_gpu_does_not_know(disaster):
         launched(body, x, seconds=20, memory_bytes=256 << 20)
     launched("x[i] += 1;", x)
     assert torch.equal(x, torch.arange(1, 65, dtype=torch.int32))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("abort();", r"abort\(\), which would end the whole process .* in block \(0, 0, 0\), thread"),
+        ("if (i == 5) std::exit(3);", r"exit\(\), which would end .* thread \(5, 0, 0\)"),
+    ],
+    ids=["abort", "exit"],
+)
+def test_the_end_of_the_process_where_no_compiler_refuses_it(monkeypatch, body, words):
+    monkeypatch.setattr(gpu_compiler, "is_installed", lambda: False)
+    with pytest.raises(LaunchError, match=f"^k: .*{words}"):
+        RawKernel(f"{HEAD}{body} }}", "k")((1,), (64,), (torch.arange(64, dtype=torch.int32), 64))
 
 
 ALLOCATE = "for (;;) { volatile int* p = (volatile int*)malloc(1 << 20); p[0] = 1; }"

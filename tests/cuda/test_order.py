@@ -131,7 +131,7 @@ def test_errors_are_found_in_any_order():
             order(seed),
             pytest.raises(LaunchError, match="20 threads wait in __syncthreads on line 2 of k.cu; 44 threads"),
         ):
-            RawKernel(code, "k")((2,), (64,), (torch.zeros(1),))
+            RawKernel(code, "k")((2,), (64,), (torch.zeros(1, dtype=torch.int32),))
 
 
 def test_the_order_ends_with_its_block_and_they_nest():

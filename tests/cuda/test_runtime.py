@@ -51,13 +51,13 @@ def test_many_blocks_on_any_number_of_os_threads(monkeypatch, os_threads):
 def test_a_number_of_os_threads_that_is_none(monkeypatch):
     monkeypatch.setenv("KERNELS_CPU_THREADS", "none")
     with pytest.raises(ValueError, match="KERNELS_CPU_THREADS must be a positive integer, got 'none'"):
-        RawKernel("__global__ void k(int* x) {}", "k")((1,), (1,), (torch.zeros(1),))
+        RawKernel("__global__ void k(int* x) {}", "k")((1,), (1,), (torch.zeros(1, dtype=torch.int32),))
 
 
 def test_the_first_failing_block_is_reported(monkeypatch):
     monkeypatch.setenv("KERNELS_CPU_THREADS", "4")
     code = "__global__ void k(int* x) { if (blockIdx.x < 500 || threadIdx.x) __syncthreads(); }"
-    kernel, x = RawKernel(code, "k"), torch.zeros(1)
+    kernel, x = RawKernel(code, "k"), torch.zeros(1, dtype=torch.int32)
     for _ in range(20):
         with pytest.raises(LaunchError, match=r"block \(500, 0, 0\)"):
             kernel((2000,), (64,), (x,))
@@ -172,6 +172,6 @@ def test_missing_headers_name_their_package(monkeypatch, tmp_path):
     headers.cuda_headers.cache_clear()
     try:
         with pytest.raises(CompileError, match=r"cuda_fp16.h of nvidia-cuda-runtime.*pip install"):
-            RawKernel("__global__ void k(float* x) {}", "k")((1,), (1,), (torch.zeros(1),))
+            RawKernel("__global__ void k(float* x) {}", "k")((1,), (1,), (torch.zeros(1, dtype=torch.int32),))
     finally:
         headers.cuda_headers.cache_clear()

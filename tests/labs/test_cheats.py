@@ -210,7 +210,7 @@ CUDA = {
 def test_no_text_in_cuda_passes(text):
     assert text != SOLUTION
     report = judge.grade(exercise("permuted_copy"), text)
-    assert report.broken, report
+    assert not report.passed, report
 
 
 def test_what_gpus_compiler_refuses_is_refused_without_one():
