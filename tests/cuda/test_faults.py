@@ -87,7 +87,8 @@ def test_memory_that_no_one_may_write_to():
 def test_a_gpus_local_memory():
     """160 KB a thread."""
     x = launched(
-        "float a[40000]; for (int i = 0; i < 40000; ++i) a[i] = i + x[threadIdx.x]; x[threadIdx.x] = a[(int)x[threadIdx.x] + 39999];"
+        "float a[40000], v = x[threadIdx.x]; for (int i = 0; i < 40000; ++i) a[i] = i + v;"
+        "x[threadIdx.x] = a[(int)v + 39999];"
     )
     assert x.eq(39999).all()
 

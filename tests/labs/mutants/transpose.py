@@ -74,7 +74,12 @@ MUTANTS = [
             _ANY_SIZE,
         ),
         ("four tiles a side at most", _RETURN, _RETURN.replace(")", " || blockIdx.x > 3)"), _ANY_SIZE),
-        ("a division by 0", "bool two = left != top;", "bool two = left != top; t %= N / left;", _ENDS),
+        (
+            "a division by 0",
+            "bool two = left != top;",
+            "bool two = left != top; t %= N / left;",
+            "x becomes its transpose",
+        ),
         (
             "a tile in global memory",
             f"{_HEAD}    // BEGIN SOLUTION\n    {_RETURN}\n    __shared__ float upper[32][33], lower[32][33];",

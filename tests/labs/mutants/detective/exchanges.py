@@ -30,7 +30,12 @@ _RUNNING_SUM = (
     ("lanes without a partner add their own", "if (lane >= apart) sum += before;", "sum += before;", _RUNNING),
     ("a guard one off", "if (lane >= apart) sum += before;", "if (lane > apart) sum += before;", _RUNNING),
     ("a step missing", _SCAN, _SCAN.replace("< 32", "< 16"), _RUNNING),
-    ("a division by 0", "lane = threadIdx.x % 32", "lane = threadIdx.x % (n / 1000)", _ENDS),
+    (
+        "a division by 0",
+        "lane = threadIdx.x % 32",
+        "lane = threadIdx.x % (n / 1000)",
+        "y[i] is the sum of its stretch, from the first element to i",
+    ),
     ("the lane of the block", "lane = threadIdx.x % 32", "lane = threadIdx.x", _RUNNING),
     ("no result where a stretch is not full", "if (i < n) y[i]", "if (i / 32 < n / 32) y[i]", _GIVEN),
     ("whole stretches only", "i < n ? x[i] : 0", "i / 32 < n / 32 ? x[i] : 0", "also where a stretch is not full"),
@@ -121,7 +126,12 @@ _FIRST_LARGEST = (
         _COME,
     ),
     ("a barrier for who finds it", _FOUND, _then("{ __syncthreads(); first = n; }"), _COME),
-    ("a division by 0", "x += (long long)blockIdx.x * N;", "x += (long long)blockIdx.x * N % (N / 1024);", _ENDS),
+    (
+        "a division by 0",
+        "x += (long long)blockIdx.x * N;",
+        "x += (long long)blockIdx.x * N % (N / 1024);",
+        _INSIDE,
+    ),
     (
         "each position again and again",
         _FOUND,

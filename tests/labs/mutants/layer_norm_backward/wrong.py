@@ -64,7 +64,7 @@ def copy_kernel(dy_ptr, x_ptr, g_ptr, h_ptr, N, BLOCK_N: tl.constexpr):
 
 def copied(dy, x):
     M, N = x.shape
-    copies = torch.empty_like(dy), torch.empty_like(x)
+    copies = torch.empty_like(dy, dtype=torch.float32), torch.empty_like(x, dtype=torch.float32)
     copy_kernel[(M,)](dy, x, *copies, N, BLOCK_N=triton.next_power_of_2(N))
     return copies
 

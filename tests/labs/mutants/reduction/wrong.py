@@ -81,7 +81,7 @@ MUTANTS = [
             _RIGHT,
         ),
         ("the row of another block", "x += (long long)blockIdx.x * N;", "x += blockIdx.x / 2 * N;", _RIGHT),
-        ("a division by 0", "lane = threadIdx.x % 32", "lane = threadIdx.x % (N / 2048)", _ENDS),
+        ("a division by 0", "lane = threadIdx.x % 32", "lane = threadIdx.x % (N / 2048)", _INSIDE),
         ("a loop that stays where it is", _LOOP, _LOOP.replace("+= blockDim.x", "+= blockDim.y - 1"), _ENDS),
         ("whole strides only", "n < N;", "n < N / 256 * 256;", _ANY_SIZE),
         ("2,048 columns at most", "n < N;", "n < min(N, 2048);", _ANY_SIZE),
