@@ -2,7 +2,8 @@
 
 The errors of a result and of the baseline (torch's operator in the same dtype) are taken against the float64 reference:
 
-- root mean square, per row and over the whole tensor: at most 2 × the baseline's;
+- root mean square, per row and over the whole tensor: at most 2 × the baseline's. Rows of fewer than 64 elements are taken
+  together with their neighbours: of so few the baseline's own error is small by chance;
 - largest absolute error: at most 4 × the baseline's;
 - either bound is at least unit · max(rms(reference), 1), so that a lucky baseline does not forbid rounding. The unit is
   eps(dtype) / 2, the rounding of a result, and 4 · eps for float32, whose arithmetic rounds at every step. For a single
@@ -22,6 +23,7 @@ import torch
 
 RMS_FACTOR, LARGEST_FACTOR = 2, 4  # times the baseline's error
 FLOAT32_UNIT, HALF_UNIT = 4, 0.5  # of eps
+FEWEST = 64  # elements: of two like errors, one is then twice the other once in ten million times
 
 
 def compare(
@@ -57,7 +59,7 @@ def compare(
         return math.inf, f"it is all zeros, expected an rms of {float(rms(size)):.3g}"
 
     errors = {
-        "rms of a row": (rms(error, -1), _rms_bound(rms(allowed, -1), rms(size, -1), dtype)),
+        "rms of a row": (rms_of_rows(error), _rms_bound(rms_of_rows(allowed), rms_of_rows(size), dtype)),
         "rms": (rms(error), _rms_bound(rms(allowed), rms(size), dtype)),
         "largest error": (error.abs(), _element_bound(allowed, size, dtype)),
     }
@@ -91,6 +93,16 @@ def unit(dtype: torch.dtype) -> float:
 
 def rms(values: torch.Tensor, dim: int | None = None) -> torch.Tensor:
     return values.square().mean(dim).sqrt()
+
+
+def rms_of_rows(values: torch.Tensor) -> torch.Tensor:
+    """The root mean square of each row, or where rows are short of each group of neighbouring rows that has enough elements."""
+    if values.dim() < 2 or values.shape[-1] >= FEWEST:
+        return rms(values, -1 if values.dim() else None)
+    rows = values.square().flatten(0, -2).mean(-1)
+    together = min(-(-FEWEST // values.shape[-1]), len(rows))
+    groups = rows[: len(rows) // together * together].view(-1, together)
+    return torch.cat((groups, rows[None, -together:])).mean(-1).sqrt()  # the last ones may be among those before
 
 
 def first(mask: torch.Tensor) -> tuple[int, ...]:

@@ -203,6 +203,18 @@ def test_one_bad_row_among_many_is_found():
     assert failure.startswith("rms of a row is"), failure
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+def test_short_rows_are_held_together_with_their_neighbours(columns):
+    """Of one element the baseline's error may be none at all, which is chance; a bad stretch of rows is found all the same."""
+    random = torch.Generator().manual_seed(0)
+    reference = torch.randn(1000, columns, dtype=torch.float64, generator=random)
+    noise, other = (1e-5 * torch.randn(reference.shape, dtype=torch.float64, generator=random) for _ in range(2))
+    baseline, got = reference + noise, reference + other
+    assert compare(got.float(), reference, baseline, torch.float32)[1] is None
+    got[-64:] += 2.5e-5
+    assert compare(got.float(), reference, baseline, torch.float32)[1].startswith("rms of a row is")
+
+
 def test_a_changed_input_is_found():
     op = kernels.operation("layer_norm")
 

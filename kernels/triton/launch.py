@@ -90,6 +90,7 @@ def _interpret(kernel: Callable, grid: tuple[int, ...], args: tuple, options: di
         if isinstance(arg, torch.Tensor) and arg.dtype == torch.bfloat16:
             # The stretch of memory that the tensor spans, gaps included: so its strides stay as the kernel was told.
             span = 1 + sum((size - 1) * stride for size, stride in zip(arg.shape, arg.stride(), strict=True))
+            span = span if arg.numel() else 0
             memory = arg.as_strided((span,), (1,))
             wide = memory.float()
             copies.append((memory, wide, wide.clone()))

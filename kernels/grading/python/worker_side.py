@@ -59,7 +59,9 @@ def _again(arg: torch.Tensor, key: str, earlier: dict[tuple, torch.Tensor]) -> t
     """The tensor that an earlier call was given, with these values, if there was one like it: what a submission keeps of a
     tensor, by whatever it tells tensors apart, is then old."""
     kind = key, tuple(arg.shape), arg.dtype
-    if kind in earlier and earlier[kind].shape == arg.shape and earlier[kind].dtype == arg.dtype:  # it may have been reset
+    if (
+        kind in earlier and earlier[kind].shape == arg.shape and earlier[kind].dtype == arg.dtype
+    ):  # it may have been reset
         with torch.no_grad():
             return earlier[kind].copy_(arg)
     earlier[kind] = arg

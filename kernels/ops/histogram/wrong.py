@@ -43,7 +43,11 @@ def padded(x, bins):
 
 
 wrong = partial(variant, SIGNATURE, __file__, forward=histogram, backward=None)
-LOST = edited(cuda.through_global, "atomicAdd(counts + value, 1ull);", "counts[value] += 1;")
+LOST = edited(
+    cuda.through_global,
+    "atomicAdd(counts + value, 1ull);",
+    "auto before = counts[value]; __syncwarp(__activemask()); counts[value] = before + 1;",  # a warp reads, then writes
+)
 FIRST_BINS = edited(
     cuda.private,
     "for (int bin = threadIdx.x; bin < bins; bin += blockDim.x)\n        if",

@@ -57,7 +57,7 @@ def columns(dy, x, weight, bias, eps):
     dys, rows, weight, bias = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
     size, strides = pack_size(N, dys, rows, weight, bias, dx), (dys.stride(0), rows.stride(0))
-    statistics = rows.new_empty((M, 4), dtype=torch.float32)
+    statistics = rows.new_empty((M, 5), dtype=torch.float32)  # Sums of layer_norm_gelu.cu
     arguments = (dys, rows, weight, bias, statistics, *strides, N, np.float32(eps))
     kernel(FILE, "layer_norm_gelu_backward_statistics", x.dtype, size)((M,), (pack_threads(N, size),), arguments)
     (across, G), block = column_blocks_of_packs(M, N, size, x.device)

@@ -7,6 +7,7 @@
 
 struct Statistics {
     float mean, rstd;  // rstd = 1 / sqrt(variance + eps)
+    float rest;        // of the mean, what its float lacks: GELU's slope feels it where the mean is large
 };
 
 template <int SIZE>
@@ -34,6 +35,20 @@ __device__ Statistics statistics_of(const T* x, int N, float eps, float (*of_war
     float mean = row_sum(sum, of_warp[0]) / N;
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) squares += squares_of(load_floats<SIZE>(x + j), mean);
     return {mean, rsqrtf(row_sum(squares, of_warp[1]) / N + eps)};
+}
+
+// The same for the backward, with the rest of the mean.
+template <int SIZE, typename T>
+__device__ Statistics precise_statistics_of(const T* x, int N, float eps, float (*of_warp)[32])
+{
+    Statistics of_row = statistics_of<SIZE>(x, N, eps, of_warp);
+    float sum = 0.0f;
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
+        Floats<SIZE> row = load_floats<SIZE>(x + j);
+        for (int k = 0; k < SIZE; ++k) sum += row.at[k] - of_row.mean;
+    }
+    of_row.rest = row_sum(sum, of_warp[2]) / N;
+    return of_row;
 }
 
 template <int SIZE, typename T>
@@ -94,21 +109,26 @@ __device__ Known<SIZE> known(const T* dy, const T* x, Floats<SIZE> weights, Floa
 {
     Known<SIZE> at = {load_floats<SIZE>(x), load_floats<SIZE>(dy)};
     for (int k = 0; k < SIZE; ++k) {
-        at.n.at[k] = (at.n.at[k] - of_row.mean) * of_row.rstd;
+        at.n.at[k] = (at.n.at[k] - of_row.mean - of_row.rest) * of_row.rstd;
         at.dh.at[k] *= activated<T, GELU>(at.n.at[k] * weights.at[k] + biases.at[k]).slope;
     }
     return at;
 }
 
-// statistics: of each row its mean, rstd, and the means of g and of g * n, g = dh * weight. A block a row.
+struct Sums {
+    Statistics of_row;
+    float g, gn;  // the means of g = dh * weight and of g * n
+};
+
+// A block a row.
 template <typename T, int SIZE>
-__global__ void layer_norm_gelu_backward_statistics(const T* dy, const T* x, const T* weight, const T* bias, float4* statistics,
+__global__ void layer_norm_gelu_backward_statistics(const T* dy, const T* x, const T* weight, const T* bias, Sums* statistics,
                                                     long long dy_stride, long long x_stride, int N, float eps)
 {
-    __shared__ float of_warp[4][32];
+    __shared__ float of_warp[5][32];
     dy += blockIdx.x * dy_stride;
     x += blockIdx.x * x_stride;
-    Statistics of_row = statistics_of<SIZE>(x, N, eps, of_warp);
+    Statistics of_row = precise_statistics_of<SIZE>(x, N, eps, of_warp);
     float g_sum = 0.0f, gn_sum = 0.0f;
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
         Floats<SIZE> weights = load_floats<SIZE>(weight + j), biases = load_floats<SIZE>(bias + j);
@@ -118,16 +138,16 @@ __global__ void layer_norm_gelu_backward_statistics(const T* dy, const T* x, con
             gn_sum += at.dh.at[k] * weights.at[k] * at.n.at[k];
         }
     }
-    g_sum = row_sum(g_sum, of_warp[2]) / N;
-    gn_sum = row_sum(gn_sum, of_warp[3]) / N;
-    if (threadIdx.x == 0) statistics[blockIdx.x] = {of_row.mean, of_row.rstd, g_sum, gn_sum};
+    g_sum = row_sum(g_sum, of_warp[3]) / N;
+    gn_sum = row_sum(gn_sum, of_warp[4]) / N;
+    if (threadIdx.x == 0) statistics[blockIdx.x] = {of_row, g_sum, gn_sum};
 }
 
 // dx, and partial, G×2×N, what each of G = gridDim.y blocks one above the other has of the sums of its columns, for dweight and
 // dbias. A thread keeps SIZE columns and takes rows of them. blockDim.x * blockDim.y is 256.
 template <typename T, int SIZE>
 __global__ void layer_norm_gelu_backward_columns(const T* dy, const T* x, const T* weight, const T* bias,
-                                                 const float4* statistics, T* dx, float* partial, long long dy_stride,
+                                                 const Sums* statistics, T* dx, float* partial, long long dy_stride,
                                                  long long x_stride, long long M, int N)
 {
     __shared__ Known<SIZE> of_thread[256];
@@ -136,13 +156,13 @@ __global__ void layer_norm_gelu_backward_columns(const T* dy, const T* x, const 
     if (j < N) {
         const Floats<SIZE> weights = load_floats<SIZE>(weight + j), biases = load_floats<SIZE>(bias + j);
         for (long long i = blockIdx.y * blockDim.y + threadIdx.y; i < M; i += gridDim.y * blockDim.y) {
-            const float4 row = statistics[i];
-            Known<SIZE> at = known<SIZE>(dy + i * dy_stride + j, x + i * x_stride + j, weights, biases, {row.x, row.y});
+            const Sums row = statistics[i];
+            Known<SIZE> at = known<SIZE>(dy + i * dy_stride + j, x + i * x_stride + j, weights, biases, row.of_row);
             for (int k = 0; k < SIZE; ++k) {
                 float n = at.n.at[k], dh = at.dh.at[k];
                 sums.n.at[k] += dh * n;
                 sums.dh.at[k] += dh;
-                at.n.at[k] = row.y * (dh * weights.at[k] - row.z - n * row.w);
+                at.n.at[k] = row.of_row.rstd * (dh * weights.at[k] - row.g - n * row.gn);
             }
             store_floats(dx + i * N + j, at.n);
         }
