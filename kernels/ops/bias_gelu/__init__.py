@@ -13,11 +13,10 @@ import torch
 import torch.nn.functional as F
 
 from kernels import levels
-from kernels.operation import Cost, Operation, Peer
+from kernels.operation import Cost, Operation
 from kernels.ops.bias_gelu import cuda, native, triton, wrong
 from kernels.ops.bias_gelu.cases import CASES, make_inputs
-from kernels.ops.bias_gelu.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.bias_gelu.native import validate
 
 
 def bias_gelu(
@@ -54,22 +53,13 @@ def torch_bias_gelu(x, bias, approximate="none"):
     return F.gelu(x + bias, approximate=approximate)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "bias_gelu_triton", triton.FORWARD, triton.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "bias_gelu_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="bias_gelu",
+    **levels.of_modules("bias_gelu", native, triton, cuda),
     reference=reference,
     baseline=torch_bias_gelu,
     make_inputs=make_inputs,
-    gradients=("x", "bias"),
-    forward=(*levels.from_native(native.bias_gelu, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
-    peers=(
-        Peer("torch", lambda: torch_bias_gelu),
-        Peer("torch.compile", lambda: torch.compile(torch_bias_gelu, dynamic=False)),
-    ),
+    peers=levels.torch_peers(torch_bias_gelu),
     # x and bias read once, y written once; a sum, an error function of about 10 operations and two products an element.
     cost=partial(Cost.of_rows, matrices=2, vectors=1, operations=13),
     # dy, x and bias read once, dx and dbias written once.

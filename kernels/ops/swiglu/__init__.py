@@ -17,8 +17,7 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.swiglu import cuda, native, triton, wrong
 from kernels.ops.swiglu.cases import CASES, make_inputs
-from kernels.ops.swiglu.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.swiglu.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -78,21 +77,14 @@ def liger_unsupported(case: Case, machine: Machine) -> str | None:
     return needs_gpu(case, machine) or ("has GELU in its approximation by tanh only" if exact else None)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "swiglu_triton", triton.FORWARD, triton.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "swiglu_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="swiglu",
+    **levels.of_modules("swiglu", native, triton, cuda),
     reference=reference,
     baseline=torch_swiglu,
     make_inputs=make_inputs,
-    gradients=("gate", "up"),
-    forward=(*levels.from_native(native.swiglu, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
     peers=(
-        Peer("torch", lambda: torch_swiglu),
-        Peer("torch.compile", lambda: torch.compile(torch_swiglu, dynamic=False)),
+        *levels.torch_peers(torch_swiglu),
         Peer("liger", liger, unsupported=liger_unsupported),
     ),
     # gate and up read once, y written once; an exponential, a sum, a quotient and two products an element.
