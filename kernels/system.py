@@ -35,7 +35,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class System:
-    """A system of the course, in the file `kernels/systems/<name>.py`, where it is called SYSTEM.
+    """A system of the course, called SYSTEM: the file `kernels/systems/<name>.py`, or a folder, with its wrong twins beside.
 
     Args:
         name: the name of its file, such as "checkpointing".

@@ -1,12 +1,13 @@
 """A graph network: proved against a dense adjacency, filled edge by edge; trained on digits and their nearest neighbours."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import torch
 from torch import nn
 
+from kernels.claims import Claim, Number
 from kernels.measure import race
 from kernels.models import GraphNetwork
 from kernels.models.digits import digits, fit, labelled, neighbours
@@ -160,6 +161,32 @@ def accuracy(graph: torch.Tensor, steps: int, seed: int = 0) -> float:
         return float((model(x, graph).argmax(-1) == classes)[others].float().mean())
 
 
+def related(device: str) -> Mapping[str, Number]:
+    """Points more right of the digits than two related methods, with seven labels a class, from three draws of the labels:
+    than the same network without the graph, and than label propagation: Zhu, Ghahramani and Lafferty (2003)."""
+    edges, (_, classes) = neighbours().to(device), digits()
+    graph, alone = (GraphNetwork.adjacency(some, len(classes)) for some in (edges, edges[:, :0]))
+    points: dict[str, list[float]] = {"the network without the graph": [], "label propagation": []}
+    for seed in range(3):
+        right = accuracy(graph, 100, seed)
+        for name, other in zip(points, (accuracy(alone, 100, seed), propagated(edges, seed)), strict=True):
+            points[name].append(100 * (right - other))
+    return {f"more than {name}": Number.of(each, "points") for name, each in points.items()}
+
+
+def propagated(edges: torch.Tensor, seed: int) -> float:
+    """The share that is right where each node takes the mean of its neighbours again and again, and known ones stay."""
+    classes = digits()[1].to(edges.device)
+    known, others = labelled(seed=seed)
+    means = Mean.adjacency(edges, len(classes))
+    labels = nn.functional.one_hot(classes).float()
+    found = torch.zeros_like(labels)
+    for _ in range(300):
+        found[known] = labels[known]
+        found = means @ found
+    return float((found.argmax(-1) == classes)[others].float().mean())
+
+
 def demo(device: str, quick: bool) -> Shown:
     edges, nodes = neighbours().to(device), len(digits()[0])
     graph, alone = (GraphNetwork.adjacency(some, nodes) for some in (edges, edges[:, :0]))
@@ -195,4 +222,17 @@ SYSTEM = System(
     },
     demo=demo,
     from_torch=("the product of a CSR matrix and a dense one", "the matrix products", "AdamW"),
+    claims=(
+        Claim(
+            name="graph-networks-outperform",
+            text="our approach outperforms related methods by a significant margin",
+            source="Kipf and Welling, Semi-Supervised Classification with Graph Convolutional Networks (2017), abstract",
+            conditions="citation networks and a knowledge graph",
+            verdict="partly",
+            reason="on another graph, of digits and those most like them: far more is right than without the graph, and no "
+            "more than by label propagation, which learns nothing from pixels",
+            evidence="measured",
+            experiment=related,
+        ),
+    ),
 )

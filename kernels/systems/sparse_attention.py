@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from statistics import quantiles
 from typing import Any
 
 import torch
@@ -139,8 +138,7 @@ def loss(device: str) -> Mapping[str, Number]:
     late.load_state_dict(models["all blocks"].state_dict())
     found = {}
     for name, model in models.items():
-        low, median, high = quantiles(accuracy(model, device))
-        found[f"recalled, {name}"] = Number(median, low, high, "%")
+        found[f"recalled, {name}"] = Number.of(accuracy(model, device), "%")
     return found
 
 
@@ -149,7 +147,7 @@ def saved(device: str) -> Mapping[str, Number]:
     every, tenth = (work(SparseAttention(64, 1, density, "local"), 5_120) for density in (1.0, 0.1))
     found = {}
     for what, one, two in zip(("FLOPs", "bytes gathered"), every, tenth, strict=True):
-        found[what] = Number(one / two, one / two, one / two, "×")
+        found[what] = Number.exact(one / two, "×")
     return found
 
 
