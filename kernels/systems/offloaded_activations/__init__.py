@@ -150,12 +150,17 @@ def traded(device: str) -> Mapping[str, Number]:
     """What autograd saves, all of which PyTorch's context moves, over the allocations in it, each once and without parameters;
     on a GPU, the peak and the time of a step with each of both, over those of activations that stay."""
     model, x, table = example("cpu")
-    saved: list[torch.Tensor] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda one: saved.append(one) or one, lambda one: one):
+    saved: list[int] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        saved.append(tensor.nbytes)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         model((x, table))
     with offload_activations(smallest=0, device="cpu") as moved:
         step(model, x, table)
-    found = {"bytes moved, save_on_cpu over each allocation once": sum(one.nbytes for one in saved) / moved.to_host}
+    found = {"bytes moved, save_on_cpu over each allocation once": sum(saved) / moved.to_host}
     if device == "cuda":
         of = costs(1_024, 1_024)
         for name in ("save_on_cpu", "move"):

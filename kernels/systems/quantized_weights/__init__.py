@@ -77,7 +77,7 @@ def check(make: Callable[[nn.Module, str], object], device: str) -> tuple[float,
 def beside_the_weight(make: Callable[[nn.Module, str], object], format: str, device: str) -> str | None:
     """What is wrong with the bias, or with the gradient of the input."""
     model = nn.Sequential(nn.Linear(64, 8)).to(device)
-    bias = model[0].bias
+    bias = model[0].get_parameter("bias")
     make(model, format)
     x = torch.zeros(3, 64, device=device, requires_grad=True)
     y = model(x)

@@ -12,7 +12,9 @@ from kernels.precision.four_bits import pack, to_e2m1, unpack
 
 def without_bias(model: nn.Sequential, format: str) -> None:
     quantize_weights(model, format)
-    model[0].bias = None
+    layer = model[0]
+    assert isinstance(layer, QuantizedLinear)
+    layer.bias = None
 
 
 def without_gradient(model: nn.Sequential, format: str) -> None:

@@ -11,6 +11,7 @@ from kernels.claims import Claim, Number
 from kernels.figures import Picture
 from kernels.memory.pools import MIDDLE, MIDDLE_SEGMENT, ROUND, SMALL, SMALL_SEGMENT, UNIT, Event, Pool, record
 from kernels.system import Shown, System
+from kernels.systems.pools import wrong
 
 
 def trace(seed: int, events: int = 200, largest: int = 40 << 20) -> list[Event]:
@@ -27,7 +28,7 @@ def trace(seed: int, events: int = 200, largest: int = 40 << 20) -> list[Event]:
     return found
 
 
-def marked(events: Sequence[Event]) -> list[tuple[int, int]]:
+def marked(events: Sequence[Event], expandable: bool = False) -> list[tuple[int, int]]:
     """(reserved, allocated) after each event, by an allocator that marks 512 bytes at a time and never merges a thing."""
     segments: list[tuple[bool, bytearray]] = []
     held: dict[int, tuple[int, int, int]] = {}
@@ -38,23 +39,14 @@ def marked(events: Sequence[Event]) -> list[tuple[int, int]]:
             segments[segment][1][start:end] = bytes(end - start)
             allocated -= UNIT * (end - start)
         else:
-            units, runs = -(-size // UNIT), []
+            units = -(-size // UNIT)
             small = units * UNIT <= SMALL
-            for number, (kind, marks) in enumerate(segments):
-                start = marks.find(0) if kind == small else -1
-                while start >= 0:
-                    end = marks.find(1, start)
-                    end = len(marks) if end < 0 else end
-                    runs += [(end - start, number, start)] if end - start >= units else []
-                    start = marks.find(0, end)
+            runs = free_runs(segments, small, units)
             if not runs:
-                size = units * UNIT
-                whole = SMALL_SEGMENT if small else MIDDLE_SEGMENT if size < MIDDLE else -(-size // ROUND) * ROUND
-                segments.append((small, bytearray(whole // UNIT)))
-                reserved += whole
-                runs = [(whole // UNIT, len(segments) - 1, 0)]
+                reserved += grown(segments, small, units, expandable)
+                runs = free_runs(segments, small, units)
             length, number, start = min(runs)
-            splits = length > units if small else (length - units) * UNIT > SMALL
+            splits = length > units if small or expandable else (length - units) * UNIT > SMALL
             end = start + (units if splits else length)
             segments[number][1][start:end] = b"\1" * (end - start)
             held[tensor] = number, start, end
@@ -63,31 +55,59 @@ def marked(events: Sequence[Event]) -> list[tuple[int, int]]:
     return found
 
 
+def free_runs(segments: list[tuple[bool, bytearray]], small: bool, units: int) -> list[tuple[int, int, int]]:
+    """(length, segment, start) of all free runs that have room."""
+    runs = []
+    for number, (kind, marks) in enumerate(segments):
+        start = marks.find(0) if kind == small else -1
+        while start >= 0:
+            end = marks.find(1, start)
+            end = len(marks) if end < 0 else end
+            runs += [(end - start, number, start)] if end - start >= units else []
+            start = marks.find(0, end)
+    return runs
+
+
+def grown(segments: list[tuple[bool, bytearray]], small: bool, units: int, expandable: bool) -> int:
+    """Adds a segment with room, or pages to the one that grows; the bytes that it took."""
+    size, page = units * UNIT, SMALL_SEGMENT if small else MIDDLE_SEGMENT
+    if expandable:
+        if not any(kind == small for kind, _ in segments):
+            segments.append((small, bytearray()))
+        marks = next(marks for kind, marks in segments if kind == small)
+        at_the_end = len(marks) - len(marks.rstrip(b"\0"))
+        whole = -(-(size - UNIT * at_the_end) // page) * page
+        marks.extend(bytes(whole // UNIT))
+    else:
+        whole = page if small or size < MIDDLE else -(-size // ROUND) * ROUND
+        segments.append((small, bytearray(whole // UNIT)))
+    return whole
+
+
 def check(make: type[Pool], device: str) -> tuple[float, str | None]:
-    """Reserved and allocated bytes after every event of five traces; growing segments never reserve more than a page too much;
-    and on a GPU, what its own pool reserves for the same trace."""
-    for seed in range(5):
-        pool, events = make(), trace(seed)
-        for number, (event, expected) in enumerate(zip(events, marked(events), strict=True)):
+    """Reserved and allocated bytes after every event of five traces, their peaks, and what lies idle, of segments of fixed size
+    and of those that grow; what is refused; and on a GPU, what its own pool reserves for the same trace."""
+    for seed, expandable in ((seed, expandable) for seed in range(5) for expandable in (False, True)):
+        pool, events = make(expandable), trace(seed)
+        wanted = marked(events, expandable)
+        which = f"trace {seed}, segments {'that grow' if expandable else 'of fixed size'}"
+        for number, (event, expected) in enumerate(zip(events, wanted, strict=True)):
             pool.replay([event])
             if (pool.reserved, pool.allocated) != expected:
                 got = f"{pool.reserved:,} reserved and {pool.allocated:,} allocated"
-                return math.inf, f"trace {seed}, event {number}: {got}, expected {expected[0]:,} and {expected[1]:,}"
-        grown = make(expandable=True).replay(events)
-        least = max(grown.peak_allocated, 1)
-        if grown.allocated != sum(-(-size // UNIT) * UNIT for size in living(events)) or grown.peak_reserved < least:
-            return math.inf, f"trace {seed}: segments that grow lose count of what is allocated"
-        if seed == 0 and device == "cuda" and (reserved := on_gpu(events)) != pool.reserved:
+                return math.inf, f"{which}, event {number}: {got}, expected {expected[0]:,} and {expected[1]:,}"
+        peaks = max(reserved for reserved, _ in wanted), max(allocated for _, allocated in wanted)
+        if (pool.peak_reserved, pool.peak_allocated) != peaks or not math.isclose(pool.idle, 1 - peaks[1] / peaks[0]):
+            return math.inf, f"{which}: other peaks than {peaks[0]:,} and {peaks[1]:,}, or another part of them idle"
+        if seed == 0 and not expandable and device == "cuda" and (reserved := on_gpu(events)) != pool.reserved:
             return math.inf, f"a GPU's pool reserves {reserved:,} bytes, and the simulator {pool.reserved:,}"
-    ladder = [Event(n, 11 << 20) for n in range(8)] + [Event(n, None) for n in range(8)] + [Event(9, 80 << 20)]
-    if make(expandable=True).replay(ladder).reserved >= make().replay(ladder).reserved:
-        return math.inf, "what was freed in a segment that grows is not joined for one larger allocation"
+    for events in ([Event(0, 0)], [Event(0, None)], [Event(0, 1), Event(0, 1)]):
+        try:
+            make().replay(events)
+            return math.inf, f"{events[-1]} is taken, after {events[:-1]}"
+        except ValueError:
+            pass
     return 0.0, None
-
-
-def living(events: Sequence[Event]) -> list[int]:
-    freed = {event.tensor for event in events if event.bytes is None}
-    return [event.bytes for event in events if event.bytes is not None and event.tensor not in freed]
 
 
 def on_gpu(events: Sequence[Event]) -> int:
@@ -101,35 +121,6 @@ def on_gpu(events: Sequence[Event]) -> int:
             else:
                 held[tensor] = torch.empty(size, dtype=torch.uint8, device="cuda")
     return sum(segment["total_size"] for segment in pool.snapshot())
-
-
-class NeverMerges(Pool):
-    def _merge(self, block, blocks):
-        return block
-
-
-class FirstFit(Pool):
-    """Takes the first free block that has room."""
-
-    def allocate(self, tensor, size):
-        for blocks in self.blocks.values():
-            blocks.sort(key=lambda block: (block.segment, block.start))
-        size_up = -(-size // UNIT) * UNIT
-        first = next((b for b in self.blocks[size_up <= SMALL] if b.free and b.size >= size_up), None)
-        hidden = [b for b in self.blocks[size_up <= SMALL] if b.free and b is not first]
-        for block in hidden:
-            block.free = False
-        super().allocate(tensor, size)
-        for block in hidden:
-            block.free = True
-
-
-class Unrounded(Pool):
-    """Rounds to 64 bytes."""
-
-    def allocate(self, tensor, size):
-        super().allocate(tensor, size)
-        self.allocated -= (-(-size // UNIT) * UNIT) - (-(-size // 64) * 64)
 
 
 def growing(steps: int) -> list[Event]:
@@ -193,9 +184,12 @@ SYSTEM = System(
     proof="an allocator that marks every 512 bytes, after each event; on a GPU, a pool of PyTorch’s own",
     check=check,
     wrong={
-        "free neighbours are not merged": NeverMerges,
-        "the first fit, not the best": FirstFit,
-        "rounded to 64": Unrounded,
+        "peaks are forgotten": wrong.ForgetsPeaks,
+        "a free end is not used when it grows": wrong.GrowsByAll,
+        "what is not there is freed": wrong.FreesAnything,
+        "free neighbours are not merged": wrong.NeverMerges,
+        "the first fit, not the best": wrong.FirstFit,
+        "rounded to 64": wrong.Unrounded,
     },
     demo=demo,
     from_torch=("MemPool, on a GPU",),
