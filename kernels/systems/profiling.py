@@ -1,5 +1,6 @@
 """A model's time, launches, bytes and FLOPs divided among its modules: against counts by hand, and against the whole."""
 
+import copy
 import dataclasses
 import math
 import time
@@ -16,7 +17,7 @@ from kernels.machine import one_thread
 from kernels.measure.profiling import Profile, profile_model
 from kernels.measure.timing import CYCLES_PER_SECOND
 from kernels.modules import TransformerBlock
-from kernels.system import Shown, System
+from kernels.system import Shown, System, touched
 
 
 class Busy(nn.Module):
@@ -58,7 +59,10 @@ BY_HAND = {
 def check(make: Callable[..., Profile], device: str) -> tuple[float, str | None]:
     """A small model against counts by hand, and its slow module; then a block, whose modules add up to the whole."""
     model, x = Model().to(device), torch.randn(3, 8, device=device)
+    before = copy.deepcopy(model)
     found = make(model, x)
+    if failure := touched(before, model):
+        return math.inf, failure
     for name, expected in BY_HAND.items():
         one = found[name]
         if (got := (one.calls, one.launches, one.bytes, one.flops)) != expected:
@@ -125,6 +129,10 @@ def without_products(device: str) -> Mapping[str, Number]:
     return found
 
 
+def in_evaluation(model: nn.Module, *args: Any) -> Profile:
+    return profile_model(model.eval(), *args)
+
+
 def demo(device: str, quick: bool) -> Shown:
     dim, length = (64, 32) if quick else (256, 128)
     block = TransformerBlock(dim, 8).to(device).eval()
@@ -157,6 +165,7 @@ SYSTEM = System(
             lambda one, found: {"flops": one.flops // max(one.calls, 1), "calls": min(one.calls, 1)}
         ),
         "hooks stay": hooks_stay,
+        "the model is in evaluation afterwards": in_evaluation,
     },
     demo=demo,
     from_torch=("the FLOPs of each operator",),

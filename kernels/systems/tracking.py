@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kernels.claims import Claim, Number
 from kernels.memory.tracking import Moment, Peak, track
 from kernels.models import LanguageModel
-from kernels.system import Shown, System
+from kernels.system import Shown, System, touched
 
 
 class Counted(TorchDispatchMode):
@@ -85,7 +85,10 @@ def check(make: Callable[..., Peak], device: str) -> tuple[float, str | None]:
     x = torch.randn(32, 16)
     for model in (block(), nn.Sequential(block(), nn.ReLU(inplace=True), block())):
         for optimizer in (None, torch.optim.SGD, torch.optim.AdamW):
+            before = copy.deepcopy(model)
             got, expected = make(model, x, optimizer=optimizer), counted(model, x, optimizer=optimizer)
+            if failure := touched(before, model):
+                return math.inf, failure
             which = f"{len(model)} layers, {optimizer.__name__ if optimizer else 'no step'}"
             if [one[:2] for one in got.moments] != [one[:2] for one in expected.moments]:
                 return math.inf, f"{which}: other operators than those of a step that is taken"
@@ -111,6 +114,15 @@ def changed(change: Callable[[list[dict[str, int]]], list[dict[str, int]]]) -> C
 
 def never_freed(sizes: list[dict[str, int]]) -> list[dict[str, int]]:
     return [{kind: max(of.get(kind, 0) for of in sizes[: n + 1]) for kind in now} for n, now in enumerate(sizes)]
+
+
+def really_taken(model: nn.Module, *args: torch.Tensor, **options: Any) -> Peak:
+    """Counts a step that it takes, with the model itself."""
+    peak = track(model, *args, **options)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.sub_(0.01)
+    return peak
 
 
 def only_the_forward(model: nn.Module, *args: torch.Tensor, **options: Any) -> Peak:
@@ -198,6 +210,7 @@ SYSTEM = System(
             lambda sizes: [{("temporaries" if k == "gradients" else k): v for k, v in of.items()} for of in sizes]
         ),
         "the forward alone decides the peak": only_the_forward,
+        "the model takes the step": really_taken,
     },
     demo=demo,
     from_torch=("MemTracker counts, on fake tensors",),

@@ -1,5 +1,6 @@
 """Modules validated: right ones pass, and every wrong one of a collection is rejected."""
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 
@@ -8,7 +9,7 @@ from torch import nn
 
 from kernels.claims import Claim, Number
 from kernels.modules import LayerNorm, NaiveBlock, TransformerBlock
-from kernels.system import Shown, System
+from kernels.system import Shown, System, touched
 from kernels.validation import Validated, in_float64, validate
 
 
@@ -77,10 +78,13 @@ def check(make: Callable[..., Validated], device: str) -> tuple[float, str | Non
         (nn.Linear(16, 16).bfloat16(), x.bfloat16(), None),
     ]
     for module, args, twin in right:
+        before = copy.deepcopy(module.to(device))
         try:
-            found = make(module.to(device), args, reference=twin and twin.to(device))
+            found = make(module, args, reference=twin and twin.to(device))
         except ArithmeticError as error:
             return math.inf, f"{type(module).__name__} is right, and is rejected: {error}"
+        if failure := touched(before, module):
+            return math.inf, f"{type(module).__name__}: {failure}"
         worst = max([worst, *found.errors.values()])
     block = OneNorm(16, 2)
     nn.init.normal_(block.attention_norm.weight)
@@ -157,6 +161,12 @@ def on_random_inputs(device: str) -> Mapping[str, Number]:
     return {name: Number.exact(count, f"of {len(modules)}") for name, count in rejected.items()}
 
 
+def leaves_gradients(module: nn.Module, *args: torch.Tensor, reference: nn.Module | None = None) -> Validated:
+    found = validate(module, *args, reference=reference)
+    module(*args).sum().backward()
+    return found
+
+
 def demo(device: str, quick: bool) -> Shown:
     dim = 32 if quick else 128
     block, x = TransformerBlock(dim, 4).to(device), torch.randn(2, 8, dim, device=device)
@@ -185,6 +195,7 @@ SYSTEM = System(
         "the output alone, with a loose tolerance": forward_alone,
         "never against another module": against_itself,
         "no rounding is allowed": rejects_rounding,
+        "the module has gradients afterwards": leaves_gradients,
     },
     demo=demo,
     from_torch=("autograd",),

@@ -59,7 +59,22 @@ def check(make: type[Float8Linear], device: str) -> tuple[float, str | None]:
         layer(torch.full((16, 48), math.nan, device=device, dtype=torch.bfloat16))
         if not overflows(nn.Sequential(layer)) or overflows(nn.Sequential(layer)):
             return math.inf, f"{scaling}: NaN is no overflow, or one is counted twice"
+        if failure := beside_the_products(make, scaling, device):
+            return math.inf, f"{scaling}: {failure}"
     return worst, None
+
+
+def beside_the_products(make: type[Float8Linear], scaling: str, device: str) -> str | None:
+    """What is wrong with the bias, which zeros show, and with its gradient; in batches of sequences."""
+    layer = make(48, 48, scaling=scaling, dtype=torch.bfloat16, device=device)
+    dy = torch.randn(6, 8, 48, generator=torch.Generator().manual_seed(0)).to(device, torch.bfloat16)
+    y = layer(torch.zeros_like(dy))
+    if not torch.equal(y, layer.bias.expand(6, 8, 48)):
+        return "zeros do not give the bias"
+    (gradient,) = torch.autograd.grad(y, layer.bias, dy, allow_unused=True)
+    if gradient is None or not torch.allclose(gradient.double(), dy.double().sum((0, 1)), rtol=1e-2, atol=5e-2):
+        return "the bias has another gradient than the sum over all rows"
+    return None
 
 
 def results(layer: nn.Linear, x: torch.Tensor, dy: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -167,6 +182,8 @@ SYSTEM = System(
     proof="float64 products, exact and of numbers rounded by their mantissas; the count of planted overflows",
     check=check,
     wrong={
+        "the bias is forgotten": wrong.ForgetsBias,
+        "the bias has no gradient": wrong.StaticBias,
         "gradients in e4m3": wrong.OneFormat,
         "one scale for all rows": wrong.ScaleByAll,
         "a delayed scale that sees this call": wrong.SeesTheOutlier,
