@@ -15,6 +15,13 @@ KERNEL_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 FLOATING_DTYPES = (torch.float64, *KERNEL_DTYPES)
 
 
+def positive(**given: int) -> None:
+    """Integers of at least 1, by name, such as the sizes of a module."""
+    for name, value in given.items():
+        if not isinstance(value, numbers.Integral) or value < 1:
+            raise ValueError(f"{name}: got {value!r}, expected an integer of at least 1")
+
+
 def floating(name: str, value: object, shape: str = "(..., N)") -> None:
     """A strided tensor of a floating dtype with at least one dimension; `shape` says what it should look like."""
     if not isinstance(value, torch.Tensor):

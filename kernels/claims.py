@@ -5,10 +5,11 @@ experiments; a record says how they are to be read.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import quantiles
 from typing import NamedTuple
 
 FOLDER = Path(__file__).parents[1] / "book" / "results" / "claims"
@@ -23,6 +24,17 @@ class Number(NamedTuple):
     low: float
     high: float
     unit: str
+
+    @classmethod
+    def exact(cls, value: float, unit: str) -> "Number":
+        """What is counted, and has no spread."""
+        return cls(value, value, value, unit)
+
+    @classmethod
+    def of(cls, values: Sequence[float], unit: str) -> "Number":
+        """The median of at least two values, between their quartiles; of three, between the other two."""
+        low, median, high = quantiles(values)
+        return cls(median, low, high, unit)
 
 
 @dataclass(frozen=True)

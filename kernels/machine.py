@@ -87,6 +87,17 @@ def with_gpu(target: Target) -> Machine:
 
 
 @contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch computes with one thread on a CPU, while this is entered."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
 def planning(target: Target) -> Iterator[None]:
     """Launches on tensors of a CPU are planned for a GPU of that target: for those who watch launches and let none run."""
     global _planned

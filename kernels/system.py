@@ -4,8 +4,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+from torch import nn
+
 from kernels.claims import Claim
 from kernels.figures import Picture
+
+
+def touched(before: nn.Module, after: nn.Module) -> str | None:
+    """What was changed of a model that should have been left alone, `before` being a copy: its mode, numbers, or gradients."""
+    for name, module in after.named_modules():
+        if module.training != before.get_submodule(name).training:
+            return f"{name or 'the model'} is in {'training' if module.training else 'evaluation'} afterwards"
+    numbers = before.state_dict()
+    for name, value in after.state_dict().items():
+        if not torch.equal(value, numbers[name]):
+            return f"{name} has other numbers afterwards"
+    for name, parameter in after.named_parameters():
+        if parameter.grad is not None or parameter.requires_grad != before.get_parameter(name).requires_grad:
+            return f"{name} has a gradient afterwards, or wants none"
+    return None
+
 
 Check = Callable[[Any, str], tuple[float, str | None]]
 
@@ -35,7 +54,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class System:
-    """A system of the course, in the file `kernels/systems/<name>.py`, where it is called SYSTEM.
+    """A system of the course, called SYSTEM: the file `kernels/systems/<name>.py`, or a folder, with its wrong twins beside.
 
     Args:
         name: the name of its file, such as "checkpointing".

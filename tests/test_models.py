@@ -7,7 +7,11 @@ import pytest
 import torch
 
 from book.recorders import language_model
+from kernels import modules
+from kernels.memory import track
 from kernels.models import ConvNet, GraphNetwork, LanguageModel, VisionTransformer, corpus, digits, judged, pretrained
+from kernels.moe import MixtureOfExperts
+from kernels.shapes import Buckets
 from kernels.systems import graph as system_of_graphs
 from kernels.systems.graph import accuracy
 
@@ -211,3 +215,34 @@ def test_the_graph_helps(seed, fifteen_seconds):
     graph, alone = (GraphNetwork.adjacency(some, 1797) for some in (edges, edges[:, :0]))
     with_graph, without = (accuracy(one, 100, seed) for one in (graph, alone))
     assert with_graph >= 0.915 and with_graph - without >= 0.03
+
+
+SIZES = {
+    "dim": lambda: modules.MLP(0),
+    "hidden": lambda: modules.SwiGLU(8, hidden=0),
+    "num_heads": lambda: modules.MultiHeadAttention(16, 0),
+    "num_kv_heads": lambda: modules.GroupedQueryAttention(16, 2, 0),
+    "vocab_size": lambda: LanguageModel(0, 16),
+    "patch_size": lambda: VisionTransformer(8, 10, patch_size=0),
+    "num_classes": lambda: ConvNet(0),
+    "node_features": lambda: GraphNetwork(0, 2),
+    "experts": lambda: MixtureOfExperts(16, 0),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_below_one_is_named(name):
+    with pytest.raises(ValueError, match=f"^{name}: got 0, expected an integer of at least 1"):
+        SIZES[name]()
+
+
+def test_what_is_no_model_is_named():
+    for call in (modules.swap, track):
+        with pytest.raises(TypeError, match=r"^model: got int, expected a torch\.nn\.Module"):
+            call(3)
+
+
+@pytest.mark.parametrize("lengths", [(), (4, 2), (2, 2), (0, 4)])
+def test_buckets_are_in_order(lengths):
+    with pytest.raises(ValueError, match=r"^lengths: got .*, expected at least one, from 1 on, in ascending order"):
+        Buckets(lengths)

@@ -34,7 +34,7 @@ def test_a_wrong_twin_is_rejected(name, wrong):
 def test_a_record_is_complete(name):
     record = system(name)
     assert record.name == name
-    assert record.wrong and record.proof and record.summary
+    assert record.wrong and record.proof and record.summary and record.claims
     for module in record.modules:
         importlib.import_module(module)
 

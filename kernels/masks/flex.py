@@ -1,11 +1,11 @@
 """torch's flex_attention: by a pattern, or by blocks that were chosen. Compiled on a GPU, where it skips empty blocks."""
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import torch
+from torch.nn.attention import flex_attention as flex
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from kernels.masks.pattern import Pattern
@@ -57,7 +57,11 @@ def _compiled() -> Callable[..., torch.Tensor]:
     return call
 
 
-def _uncompiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **others: Any) -> torch.Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is slow so
-        return flex_attention(q, k, v, **others)
+def _uncompiled(*args: Any, **kwargs: Any) -> torch.Tensor:
+    """By PyTorch's own switch for looking into masks, since it compiles a wrapper for every call else, in seconds."""
+    before = flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
+    flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
+    try:
+        return flex_attention(*args, **kwargs)
+    finally:
+        flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = before

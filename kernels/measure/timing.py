@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import torch
 
+from kernels.machine import one_thread
+
 COLD_BYTES = 256 * 2**20  # several times the L2 cache of any GPU so far
 CYCLES_PER_SECOND = 2e9  # of a GPU at its highest clock, about; at a lower one a spin only lasts longer
 CALLS = 5  # of a contestant in a round
@@ -62,12 +64,8 @@ def time_together(
     warmup = calls if warmup is None else warmup
     if device == "cuda":
         return _take_turns(contestants, inputs, _gpu_times, rounds, calls, prepare, warmup)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         return _take_turns(contestants, inputs, _cpu_times, rounds, calls, prepare, warmup)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _take_turns(

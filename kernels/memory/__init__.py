@@ -3,6 +3,7 @@
 from kernels.memory.activations import offload_activations
 from kernels.memory.checkpointing import checkpoint
 from kernels.memory.optimizer_states import offload_optimizer
+from kernels.memory.segments import Segmented
 from kernels.memory.tracking import Peak, track
 
-__all__ = ["Peak", "checkpoint", "offload_activations", "offload_optimizer", "track"]
+__all__ = ["Peak", "Segmented", "checkpoint", "offload_activations", "offload_optimizer", "track"]

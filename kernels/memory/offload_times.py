@@ -101,4 +101,4 @@ def raced(parameters: int, groups: int, rounds: int = 8) -> Mapping[str, Number]
         "static over interleaved": ratio("static", "interleaved"),
         "static over resident": ratio("static", "resident"),
         "interleaved over resident": ratio("interleaved", "resident"),
-    } | {name: Number(value, value, value, unit) for name, (value, unit) in single.items()}
+    } | {name: Number.exact(value, unit) for name, (value, unit) in single.items()}

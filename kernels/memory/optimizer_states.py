@@ -115,6 +115,9 @@ class OffloadedOptimizer(torch.optim.Optimizer):
             _wait_here(back)
         for arrival in arrivals:
             arrival.wait(self.link.current())
+        if self.mirror:
+            here = (one for part, up in parts if not up for one in part)
+            self.mirrors |= {one: (self.mirrors[one][0], one._version, one.data_ptr()) for one in here}  # as it arrived
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -159,7 +162,7 @@ class OffloadedOptimizer(torch.optim.Optimizer):
             stand.grad = None
             back.append(self.link.up(parameter, stand))
             if self.mirror:
-                self.mirrors[parameter] = stand, parameter._version, parameter.data_ptr()
+                self.mirrors[parameter] = stand, -1, -1  # until it has arrived
         return back
 
     def _visit(self, part: list[torch.Tensor]) -> tuple["States", list[Arrival]]:

@@ -77,7 +77,11 @@ def track(model: nn.Module, *args: torch.Tensor, optimizer: Callable[..., torch.
         model: on a CPU or on device "meta".
         args: what it is called with; their shapes and dtypes count.
         optimizer: such as torch.optim.AdamW; None for no step.
+
+    TypeError: the model is no torch.nn.Module.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: got {type(model).__name__}, expected a torch.nn.Module")
     with faked(model, *args) as (fake, inputs):
         stepped = optimizer(fake.parameters()) if optimizer else None
         tracker = _Tracker()

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from kernels.arguments import positive
+
 
 class ConvNet(nn.Module):
     """Three 3×3 convolutions, each with batch norm and ReLU; the first two halve the image; then the mean over the image and
@@ -15,11 +17,12 @@ class ConvNet(nn.Module):
 
     Shapes: x is (B, channels, H, W), H and W at least 4; the logits are (B, num_classes).
 
-    ValueError: an x of another shape.
+    ValueError: numbers below 1, or an x of another shape.
     """
 
     def __init__(self, num_classes: int, channels: int = 1, width: int = 16) -> None:
         super().__init__()
+        positive(num_classes=num_classes, channels=channels, width=width)
         sizes = (channels, width, 2 * width, 2 * width)
         self.convolutions = nn.ModuleList(
             nn.Conv2d(a, b, 3, padding=1, bias=False) for a, b in zip(sizes, sizes[1:], strict=False)

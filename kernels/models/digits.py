@@ -10,6 +10,8 @@ from functools import cache
 import torch
 from torch import nn
 
+from kernels.machine import one_thread
+
 
 @cache
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
@@ -65,9 +67,7 @@ def fit(model: nn.Module, loss: Callable[[], torch.Tensor], steps: int, rate: fl
     """
     optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         model.train()
         for _ in range(steps):
             optimizer.zero_grad()
@@ -75,8 +75,6 @@ def fit(model: nn.Module, loss: Callable[[], torch.Tensor], steps: int, rate: fl
             optimizer.step()
             schedule.step()
         model.eval()
-    finally:
-        torch.set_num_threads(threads)
 
 
 def fit_images(model: nn.Module, steps: int, seed: int = 0, rate: float = 3e-3, batch: int = 64) -> float:

@@ -6,6 +6,8 @@ import warnings
 import torch
 from torch import nn
 
+from kernels.arguments import positive
+
 
 class GraphNetwork(nn.Module):
     """Two graph convolutions: A · relu(A · x · W₁) · W₂, in which A is the normalised adjacency, as `adjacency` makes it.
@@ -23,6 +25,7 @@ class GraphNetwork(nn.Module):
 
     def __init__(self, node_features: int, num_classes: int, hidden: int = 64, dropout: float = 0.5) -> None:
         super().__init__()
+        positive(node_features=node_features, num_classes=num_classes, hidden=hidden)
         self.first, self.second = nn.Linear(node_features, hidden), nn.Linear(hidden, num_classes)
         self.dropout = nn.Dropout(dropout)
 

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from kernels.arguments import positive
 from kernels.modules import GroupedQueryAttention, SwiGLU
 
 
@@ -69,6 +70,7 @@ class LanguageModel(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        positive(vocab_size=vocab_size, dim=dim, num_heads=num_heads, depth=depth, context=context)
         self.context, self.num_kv_heads, self.head_dim = context, num_kv_heads, dim // num_heads
         self.embedding = nn.Embedding(vocab_size, dim)
         self.blocks = nn.ModuleList(Block(dim, num_heads, num_kv_heads, dropout) for _ in range(depth))

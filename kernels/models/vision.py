@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from kernels.arguments import positive
 from kernels.modules import TransformerBlock
 
 
@@ -18,7 +19,7 @@ class VisionTransformer(nn.Module):
 
     Shapes: x is (B, channels, image_size, image_size); the logits are (B, num_classes).
 
-    ValueError: numbers that do not divide, or an x of another shape.
+    ValueError: numbers below 1 or that do not divide, or an x of another shape.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class VisionTransformer(nn.Module):
         channels: int = 1,
     ) -> None:
         super().__init__()
+        positive(image_size=image_size, num_classes=num_classes, patch_size=patch_size, depth=depth, channels=channels)
         if image_size % patch_size:
             raise ValueError(f"image_size: got {image_size}, expected a multiple of patch_size, {patch_size}")
         self.shape, self.patch_size = (channels, image_size, image_size), patch_size

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from kernels.arguments import positive
 from kernels.modules.rotary import RotaryEmbedding
 from kernels.operation import level_number
 from kernels.ops.attention import attention
@@ -28,7 +29,7 @@ class GroupedQueryAttention(nn.Module):
 
     Shapes: x is (B, S, dim), so is the output.
 
-    ValueError: numbers that do not divide, an unknown level, or an x of another shape.
+    ValueError: numbers below 1 or that do not divide, an unknown level, or an x of another shape.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class GroupedQueryAttention(nn.Module):
         if level is not None:
             level_number(level)
         self.level = level
+        positive(dim=dim, num_heads=num_heads, num_kv_heads=num_kv_heads)
         if dim % num_heads:
             raise ValueError(f"num_heads: got {num_heads}, expected a divisor of dim, which is {dim}")
         if num_heads % num_kv_heads:

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from kernels.arguments import positive
 from kernels.levels import chosen
 from kernels.operation import level_number
 from kernels.ops.bias_gelu import bias_gelu
@@ -20,13 +21,17 @@ class MLP(nn.Module):
         dim: features of the input and the output.
         hidden: features between, 4 · dim unless said.
         level: of the GELU, as `kernels.bias_gelu` takes it.
+
+    ValueError: numbers below 1, or an unknown level.
     """
 
     def __init__(self, dim: int, hidden: int | None = None, level: int | str | None = None) -> None:
         super().__init__()
         if level is not None:
             level_number(level)
-        self.up, self.down = nn.Linear(dim, hidden or 4 * dim), nn.Linear(hidden or 4 * dim, dim)
+        hidden = 4 * dim if hidden is None else hidden
+        positive(dim=dim, hidden=hidden)
+        self.up, self.down = nn.Linear(dim, hidden), nn.Linear(hidden, dim)
         self.level = level
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -45,6 +50,8 @@ class SwiGLU(nn.Module):
         dim: features of the input and the output.
         hidden: features between, 8/3 · dim unless said.
         level: of what is between the products, as `kernels.swiglu` takes it.
+
+    ValueError: numbers below 1, or an unknown level.
     """
 
     activation = "silu"
@@ -53,7 +60,8 @@ class SwiGLU(nn.Module):
         super().__init__()
         if level is not None:
             level_number(level)
-        hidden = hidden or 8 * dim // 3
+        hidden = 8 * dim // 3 if hidden is None else hidden
+        positive(dim=dim, hidden=hidden)
         self.gate_up, self.down = nn.Linear(dim, 2 * hidden, bias=False), nn.Linear(hidden, dim, bias=False)
         self.level = level
 

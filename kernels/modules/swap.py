@@ -31,8 +31,11 @@ def swap(model: nn.Module, level: int | str | None = None) -> Swapped:
         what was replaced, and what was not and why; containers are not named.
 
     Raises:
+        TypeError: the model is no torch.nn.Module.
         ValueError: an unknown level.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: got {type(model).__name__}, expected a torch.nn.Module")
     replaced, left = [], {}
     if level is not None:
         level_number(level)

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from kernels.arguments import positive
+
 
 class Router(nn.Module):
     """Sends a token to the `top_k` experts of highest probability.
@@ -12,11 +14,12 @@ class Router(nn.Module):
         experts: how many there are.
         top_k: how many a token goes to; their weights are divided by their sum.
 
-    ValueError: top_k that is not between 1 and experts, or tokens of another shape.
+    ValueError: numbers below 1, top_k that is not between 1 and experts, or tokens of another shape.
     """
 
     def __init__(self, dim: int, experts: int, top_k: int = 2) -> None:
         super().__init__()
+        positive(dim=dim, experts=experts)
         if not 1 <= top_k <= experts:
             raise ValueError(f"top_k: got {top_k}, expected between 1 and experts, {experts}")
         self.dim, self.experts, self.top_k = dim, experts, top_k

@@ -10,9 +10,16 @@ STRATEGIES = ("optimal", "powers of two", "uniform", "longest")
 
 @dataclass(frozen=True)
 class Buckets:
-    """Lengths in ascending order; a sequence is padded to the first that is not shorter."""
+    """Lengths in ascending order; a sequence is padded to the first that is not shorter.
+
+    ValueError: no lengths, one below 1, or lengths in another order.
+    """
 
     lengths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.lengths or self.lengths[0] < 1 or list(self.lengths) != sorted(set(self.lengths)):
+            raise ValueError(f"lengths: got {self.lengths}, expected at least one, from 1 on, in ascending order")
 
     @classmethod
     def fit(

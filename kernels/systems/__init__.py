@@ -1,4 +1,4 @@
-"""The systems of the course, a file each: `systems()`, `system("checkpointing")`, `demo("checkpointing")`.
+"""The systems of the course, a file or a folder each: `systems()`, `system("checkpointing")`, `demo("checkpointing")`.
 
 Each file holds a record called SYSTEM, and is found by its name; nothing lists them.
 """

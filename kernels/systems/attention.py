@@ -31,6 +31,8 @@ def check(make: type[nn.Module], device: str) -> tuple[float, str | None]:
     parts = torch.cat([first, module(x[:, 3:], cache)], dim=1)
     if not torch.allclose(parts, whole, atol=1e-5):
         return float("inf"), "a sequence in two parts, with a cache, differs from the whole"
+    if any(name.endswith("bias") for name in make(*SHAPES[1], bias=False).state_dict()):
+        return float("inf"), "there is a bias, and none was asked for"
     return worst, None
 
 
@@ -53,6 +55,11 @@ class WrongShare(GroupedQueryAttention):
     def attend(self, q, k, v, past):
         times = self.num_heads // self.num_kv_heads
         return super().attend(q, k.repeat(1, times, 1, 1), v.repeat(1, times, 1, 1), past)
+
+
+class AlwaysBias(GroupedQueryAttention):
+    def __init__(self, *sizes, bias=True):
+        super().__init__(*sizes)
 
 
 class ForgetsThePast(GroupedQueryAttention):
@@ -106,6 +113,7 @@ SYSTEM = System(
     proof="a loop over heads and positions in float64: outputs, gradients, and a cache against the whole sequence",
     check=check,
     wrong={
+        "a bias that was not asked for": AlwaysBias,
         "scores not scaled": NotScaled,
         "query heads share the wrong key heads": WrongShare,
         "positions after a cache start at 0": ForgetsThePast,

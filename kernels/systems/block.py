@@ -119,8 +119,8 @@ def against_written_out(device: str) -> Mapping[str, Number]:
 def launches(device: str) -> Mapping[str, Number]:
     counts = launched("cpu")
     less = 100 * (1 - counts["fused operators"] / counts["written out"])
-    numbers = {name: Number(count, count, count, "operators") for name, count in counts.items()}
-    return numbers | {"fewer": Number(less, less, less, "%")}
+    numbers = {name: Number.exact(count, "operators") for name, count in counts.items()}
+    return numbers | {"fewer": Number.exact(less, "%")}
 
 
 @torch.no_grad()

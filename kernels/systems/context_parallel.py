@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Mapping
-from statistics import quantiles
 from typing import Any
 from unittest.mock import patch
 
@@ -143,13 +142,12 @@ def scaling(device: str) -> Mapping[str, Number]:
         for method in METHODS:
             sent = theory(method, length * 512 // ranks, ranks)[1]
             found[f"sent by a rank of {ranks}, {method}"] = sent / 2**20, "MiB"
-    numbers = {name: Number(value, value, value, unit) for name, (value, unit) in found.items()}
+    numbers = {name: Number.exact(value, unit) for name, (value, unit) in found.items()}
     if device == "cuda":  # a rank has a GPU of its own, so that times mean something
         for ranks in (count for count in (1, 2, 4, 8) if count <= torch.cuda.device_count()):
             for method in METHODS:
                 each = run(times, method, 1 << 15, ranks=ranks, device=device)[0]
-                low, median, high = quantiles(each)
-                numbers[f"a step of {ranks} ranks, {method}"] = Number(median, low, high, "ms")
+                numbers[f"a step of {ranks} ranks, {method}"] = Number.of(each, "ms")
     return numbers
 
 

@@ -1,5 +1,6 @@
 """A convolutional network: proved against patches that are multiplied, trained on digits."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -7,9 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from kernels.claims import Claim, Number
+from kernels.machine import one_thread
 from kernels.measure import race
 from kernels.models import ConvNet
-from kernels.models.digits import digits, fit_images
+from kernels.models.digits import digits, fit_images, split
 from kernels.records import ModelRecord, check_model_in_float64
 from kernels.system import Shown, System
 
@@ -140,6 +143,40 @@ class NormLast(ConvNet):
         return self.head(x.mean((2, 3)))
 
 
+class WithoutNorms(ConvNet):
+    def __init__(self, *sizes: int) -> None:
+        super().__init__(*sizes)
+        self.norms = nn.ModuleList(nn.Identity() for _ in self.norms)
+
+
+def rates(device: str) -> Mapping[str, Number]:
+    """Test images that are right after 100 steps of gradient descent, with batch norm and without it, from three seeds."""
+    found = {}
+    for rate, weights in ((0.1, 1.0), (1.0, 1.0), (0.1, 0.3)):
+        for name, kind in (("with", ConvNet), ("without", WithoutNorms)):
+            right = [100 * learnt(kind, rate, weights, seed) for seed in range(3)]
+            said = f", initial weights × {weights}" if weights != 1 else ""
+            found[f"{name} batch norm, rate {rate}{said}"] = Number.of(right, "%")
+    return found
+
+
+def learnt(kind: type[ConvNet], rate: float, weights: float, seed: int) -> float:
+    torch.manual_seed(seed)
+    model, (images, classes), (train, test) = kind(10), digits(), split(seed=seed)
+    with torch.no_grad():
+        for convolution in model.convolutions:
+            for parameter in convolution.parameters():
+                parameter.mul_(weights)
+    optimizer = torch.optim.SGD(model.parameters(), rate)
+    with one_thread():
+        for some in train[torch.randint(len(train), (100, 64))]:
+            optimizer.zero_grad()
+            F.cross_entropy(model(images[some]), classes[some]).backward()
+            optimizer.step()
+    with torch.inference_mode():
+        return float((model.eval()(images[test]).argmax(-1) == classes[test]).float().mean())
+
+
 def demo(device: str, quick: bool) -> Shown:
     torch.manual_seed(0)
     model = ConvNet(10).to(device)
@@ -182,4 +219,18 @@ SYSTEM = System(
     },
     demo=demo,
     from_torch=("convolution", "batch norm", "pooling", "AdamW"),
+    claims=(
+        Claim(
+            name="batch-norm-rates",
+            text="Batch Normalization allows us to use much higher learning rates and be less careful about initialization",
+            source="Ioffe and Szegedy, Batch Normalization (2015), abstract",
+            conditions="none given",
+            verdict="confirmed",
+            reason="of a small network on digits: with it training succeeds at rates and from initial weights with which, "
+            "without it, little is learnt in as many steps",
+            evidence="measured",
+            experiment=rates,
+            devices=("cpu",),
+        ),
+    ),
 )

@@ -17,7 +17,8 @@ from kernels.system import Shown, System
 
 @torch.no_grad()
 def check(make: Callable[[nn.Module], nn.Module], device: str) -> tuple[float, str | None]:
-    """Three inputs in turn, all outputs compared at the end; then weights that changed in place; then shapes it must refuse."""
+    """Three inputs in turn, all outputs compared at the end; then weights that changed in place; then shapes, and
+    gradients, that it must refuse."""
     torch.manual_seed(0)
     module = TransformerBlock(32, 4, level="native").to(device)
     twin, graphed = copy.deepcopy(module), make(module)
@@ -39,7 +40,20 @@ def check(make: Callable[[nn.Module], nn.Module], device: str) -> tuple[float, s
         except ValueError:
             continue
         return math.inf, f"{tuple(wrong.shape)} {wrong.dtype} is taken, and another was recorded"
-    return 0.0, None
+    try:
+        with torch.enable_grad():
+            graphed(inputs[0])
+    except RuntimeError:
+        return 0.0, None
+    return math.inf, "gradients are asked for, and there is an output without any"
+
+
+class LosesGradients(Graphed):
+    """Answers where gradients are asked for, without them."""
+
+    @torch.no_grad()
+    def forward(self, *args):
+        return super().forward(*args)
 
 
 class FirstInput(Graphed):
@@ -85,7 +99,6 @@ def raced(device: str, shape: tuple[int, int, int] = (1, 128, 512), depth: int =
 
 def waited(device: str, shape: tuple[int, int, int] = (1, 128, 512), depth: int = 1, calls: int = 50) -> Number:
     """How many times as long an answer takes without a graph: wall time from the call to the end of its last kernel."""
-    import statistics
     import time
 
     blocks = nn.Sequential(*(TransformerBlock(shape[2], 8, level="native") for _ in range(depth)))
@@ -102,8 +115,7 @@ def waited(device: str, shape: tuple[int, int, int] = (1, 128, 512), depth: int 
                 seconds.append(time.perf_counter() - began)
             if number >= 5:
                 ratios.append(seconds[0] / seconds[1])
-    low, median, high = statistics.quantiles(ratios)
-    return Number(median, low, high, "×")
+    return Number.of(ratios, "×")
 
 
 def served(device: str) -> Mapping[str, Number]:
@@ -138,6 +150,7 @@ SYSTEM = System(
         "all calls share one output": OneOutput,
         "weights are those of the recording": CopiesWeights,
         "any shape is taken": TakesAnyShape,
+        "gradients are lost without a word": LosesGradients,
     },
     demo=demo,
     from_torch=("torch.cuda.CUDAGraph",),

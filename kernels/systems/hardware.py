@@ -3,15 +3,21 @@
 import contextlib
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import nn
 
-from kernels.hardware import Device, devices
+from kernels.claims import Claim, Number
+from kernels.cuda.kernel import watched
+from kernels.hardware import TARGETS, Device, devices
+from kernels.lens.cuda.resources import compiled
+from kernels.machine import planning
 from kernels.modules.prepare import prepare
+from kernels.operation import operation
 from kernels.system import Shown, System
 
 # (AMD's, GPUs, Intel's, Apple's, a TPU) → the kinds that are there
@@ -52,6 +58,10 @@ def check(make: Callable[[], list[Device]], device: str) -> tuple[float, str | N
             found = make()
         if [one.kind for one in found] != kinds:
             return math.inf, f"{', '.join(one.kind for one in found)} were found where there are {', '.join(kinds)}"
+        for one in found:
+            wanted = ("a played device", 1 << 30) if one.kind in ("cuda", "rocm", "xpu") else (one.name, None)
+            if (one.name, one.bytes) != wanted or not one.name:
+                return math.inf, f"{one.kind}: {one.name!r} of {one.bytes} bytes was found, expected {wanted}"
         names = [one.torch for one in found if one.torch]
         if len(set(names)) != len(names):
             return math.inf, f"two devices have the same name: {', '.join(names)}"
@@ -81,6 +91,32 @@ def the_first_alone() -> list[Device]:
     return [one for number, one in enumerate(found) if not one.torch.endswith(("1", "2")) or number == 0]
 
 
+def without_memory() -> list[Device]:
+    return [Device(one.kind, one.name, one.torch) for one in devices()]
+
+
+def by_kind() -> list[Device]:
+    """Names a device by its kind."""
+    return [Device(one.kind, one.kind, one.torch, one.bytes) for one in devices()]
+
+
+def registers(device: str) -> Mapping[str, Number]:
+    """Registers of a thread and bytes that spill, at most, of layer norm's kernels in CUDA C, forward and backward, as
+    compiled for GPUs that are not here."""
+    op, found = operation("layer_norm"), {}
+    case = op.few(op.cases["model"][0], 2)
+    inputs = op.inputs(case, "cpu")
+    coming = op.incoming(case, op.results(op.baseline, inputs))
+    for name, target in (("A100", "sm_80"), ("A10G", "sm_86"), ("L4", "sm_89")):
+        launched: list[Any] = []
+        with planning(TARGETS[target]), watched(lambda kernel, *launch, to=launched: to.append(kernel)):
+            op.results(op["cuda"].fn, inputs, op.differentiable(inputs), coming)
+        said = [compiled(kernel, TARGETS[target]) for kernel in launched]
+        found[f"registers, {name}"] = Number.exact(max(one["registers"] for one in said), "registers of a thread")
+        found[f"spilled, {name}"] = Number.exact(max(one["spilled_bytes"] for one in said), "bytes")
+    return found
+
+
 def demo(device: str, quick: bool) -> Shown:
     ready = prepare(model(), next(one for one in devices() if one.torch.split(":")[0] == device))
     found = ", ".join(f"{one.kind} ({one.name}; {one.evidence})" for one in devices())
@@ -98,7 +134,25 @@ SYSTEM = System(
     make=devices,
     proof="machines of four makers, played to PyTorch; and the model as it was",
     check=check,
-    wrong={"AMD’s GPUs are taken for NVIDIA’s": all_from_nvidia, "the second GPU is not seen": the_first_alone},
+    wrong={
+        "AMD’s GPUs are taken for NVIDIA’s": all_from_nvidia,
+        "the second GPU is not seen": the_first_alone,
+        "its memory is not said": without_memory,
+        "its name is not said": by_kind,
+    },
     demo=demo,
     from_torch=("finding the devices",),
+    claims=(
+        Claim(
+            name="l4-a10g-a100",
+            text="1.3–2.0× by GPU type (L4, A10G, A100)",
+            source="optimization framework",
+            conditions="none given",
+            verdict="not measurable here",
+            reason="none of these GPUs is here; the kernels compile for them without spills, and no one has run them there",
+            evidence="compiled only",
+            experiment=registers,
+            devices=("cpu",),
+        ),
+    ),
 )

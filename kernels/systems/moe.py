@@ -143,7 +143,7 @@ def constant_cost(device: str) -> Mapping[str, Number]:
     """Parameters and FLOPs of 64 experts over those of 4; 512 tokens, 256 features."""
     few, many = (sum(one.numel() for one in MixtureOfExperts(256, count, 1).parameters()) for count in (4, 64))
     work = flops(64, 512, 256) / flops(4, 512, 256)
-    return {"parameters": exact(many / few, "×"), "FLOPs": exact(work, "×")}
+    return {"parameters": Number.exact(many / few, "×"), "FLOPs": Number.exact(work, "×")}
 
 
 def dropless(device: str) -> Mapping[str, Number]:
@@ -152,24 +152,22 @@ def dropless(device: str) -> Mapping[str, Number]:
     model, x = MixtureOfExperts(64, 64), torch.randn(4_096, 64)
     chosen = model.router(x)[1]
     counts = torch.bincount(chosen.flatten(), minlength=64)
-    found = {"dropped, no capacity": exact(100 * (1 - len(model.order(chosen)) / chosen.numel()), "%")}
+    found = {"dropped, no capacity": Number.exact(100 * (1 - len(model.order(chosen)) / chosen.numel()), "%")}
     for factor in (1, 2):
         model.capacity = factor * chosen.numel() // 64
-        found[f"dropped, capacity {factor} × even"] = exact(100 * (1 - len(model.order(chosen)) / chosen.numel()), "%")
-    found["padding, none dropped"] = exact(100 * (64 * int(counts.max()) / chosen.numel() - 1), "%")
+        found[f"dropped, capacity {factor} × even"] = Number.exact(
+            100 * (1 - len(model.order(chosen)) / chosen.numel()), "%"
+        )
+    found["padding, none dropped"] = Number.exact(100 * (64 * int(counts.max()) / chosen.numel() - 1), "%")
     for experts in (8, 64):
         for method in ("loop", "grouped"):
-            found[f"launches, {method}, {experts} experts"] = exact(
+            found[f"launches, {method}, {experts} experts"] = Number.exact(
                 len(asked(method, experts, 512, 64).calls), "operators"
             )
     if device == "cuda":
         run = raced(device, 16_384, 1_024, 64)
         found["time, 64 experts"] = run.ratio("an expert at a time", "grouped")
     return found
-
-
-def exact(value: float, unit: str) -> Number:
-    return Number(value, value, value, unit)
 
 
 @torch.no_grad()

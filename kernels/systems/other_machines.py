@@ -55,7 +55,7 @@ def compiled(device: str) -> Mapping[str, Number]:
         op = operation(name)
         for architecture, codes in amd(op, op["triton/rows"], op.cases["model"][0]).items():
             most = max(code.vector_registers for code in codes)
-            found[f"{name}, {architecture}"] = Number(most, most, most, "registers")
+            found[f"{name}, {architecture}"] = Number.exact(most, "registers")
     return found
 
 

@@ -173,7 +173,7 @@ def million(device: str) -> Mapping[str, Number]:
     for placing in PLACINGS:
         works = [work(1 << 16, rank, 16, placing) for rank in range(16)]
         found[f"busiest of 16 ranks, {placing}"] = 16 * max(works) / sum(works), "× the mean"
-    return {name: Number(value, value, value, unit) for name, (value, unit) in found.items()}
+    return {name: Number.exact(value, unit) for name, (value, unit) in found.items()}
 
 
 def demo(device: str, quick: bool) -> Shown:

@@ -42,11 +42,14 @@ def check(make: Callable[..., nn.Module], device: str) -> tuple[float, str | Non
     attention = Attention(16).to(device).double()
     for length, segment, carry in ((20, 5, 0), (20, 5, 3), (22, 5, 12), (7, 16, 4)):
         x = torch.randn(2, length, 16, dtype=torch.float64).to(device).requires_grad_()
-        got = make(attention, segment, carry)(x)
+        made = make(attention, segment, carry)
+        got, again = made(x), made(x)
         expected = attention(x, x, seen(length, segment, carry).to(device))
         where = f"length {length}, segment {segment}, carry {carry}"
         if got.shape != expected.shape or not torch.allclose(got, expected):
             return math.inf, f"{where}: differs from attention with the mask that says the same"
+        if not torch.equal(got, again):
+            return math.inf, f"{where}: a second call sees what the first one carried"
         later = torch.autograd.grad(got[:, segment:].sum(), x, allow_unused=True)[0] if length > segment else None
         if later is not None and later[:, :segment].any():
             return math.inf, f"{where}: gradients of later segments reach the first"
@@ -60,6 +63,15 @@ def check(make: Callable[..., nn.Module], device: str) -> tuple[float, str | Non
 class OneFewer(Segmented):
     def __init__(self, attention, segment, carry):
         super().__init__(attention, segment, max(carry - 1, 0))
+
+
+class RemembersCalls(Segmented):
+    """Begins with what the call before carried, as if both were one sequence."""
+
+    def forward(self, x):
+        before = getattr(self, "before", x[:, :0])
+        self.before = x[:, max(0, x.shape[1] - self.carry) :].detach()
+        return super().forward(torch.cat([before, x], dim=1))[:, before.shape[1] :]
 
 
 class ForgetsWhatWasCarried(Segmented):
@@ -105,7 +117,7 @@ def peaks(lengths: tuple[int, ...]) -> dict[str, list[float]]:
 def growth(device: str) -> Mapping[str, Number]:
     """The exponent of the length in the peak of a step, between 2,048 and 4,096 positions."""
     found = {name: math.log2(two / one) for name, (one, two) in peaks((2_048, 4_096)).items()}
-    return {name: Number(value, value, value, "of the length, as a power") for name, value in found.items()}
+    return {name: Number.exact(value, "of the length, as a power") for name, value in found.items()}
 
 
 def demo(device: str, quick: bool) -> Shown:
@@ -138,6 +150,7 @@ SYSTEM = System(
         "one position fewer is carried": OneFewer,
         "what was carried before is forgotten": ForgetsWhatWasCarried,
         "gradients cross the border": KeepsGradients,
+        "a call sees the one before": RemembersCalls,
     },
     demo=demo,
     from_torch=("scaled_dot_product_attention",),

@@ -186,7 +186,7 @@ def batched(device: str) -> Mapping[str, Number]:
             "as a batch": functools.partial(block, rows),
         }
         fewer = (len(operators(one_by_one).calls) - 1) / len(operators(block, rows).calls)
-        found[f"launches, {length} × {dim}"] = Number(fewer, fewer, fewer, "×")
+        found[f"launches, {length} × {dim}"] = Number.exact(fewer, "×")
         run = race({name: torch.no_grad()(call) for name, call in calls.items()}, device)
         found[f"time, {length} × {dim}"] = run.ratio("one by one", "as a batch")
     return found

@@ -14,11 +14,12 @@ from kernels.system import Shown, System
 
 
 class Model(nn.Module):
-    """With a norm that two places share, one in a container, one without a bias, and one with a hook."""
+    """With a norm that two places share, one in a container, one without a bias, and one with a hook; one weight is frozen."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.first = self.again = nn.LayerNorm(dim)
+        self.first.weight.requires_grad_(False)
         self.inner = nn.Sequential(nn.Linear(dim, dim), nn.LayerNorm(dim, bias=False), nn.GELU())
         self.hooked = nn.LayerNorm(dim)
         self.hooked.register_forward_hook(lambda module, args, output: 2 * output)
@@ -30,7 +31,7 @@ class Model(nn.Module):
 def check(make: Callable[..., Swapped], device: str) -> tuple[float, str | None]:
     """Outputs, gradients and state dict as before, at two levels; and each leaf either replaced or given a reason."""
     torch.manual_seed(0)
-    before = Model(12).to(device)
+    before = Model(12).to(device).eval()
     for parameter in before.parameters():
         torch.nn.init.normal_(parameter)
     x = torch.randn(3, 12, device=device)
@@ -40,7 +41,12 @@ def check(make: Callable[..., Swapped], device: str) -> tuple[float, str | None]
         done = make(model, level=level)
         if any(parameters[name] is not parameter for name, parameter in model.named_parameters()):
             return math.inf, f"{level}: the parameters are others, which an optimizer would not know"
-        results = [torch.autograd.grad(one(x).square().sum(), list(one.parameters())) for one in (before, model)]
+        if any(module.training for module in model.modules()) or model.first.weight.requires_grad:
+            return math.inf, f"{level}: what was evaluated or frozen is to be trained"
+        trained = [[one for one in of.parameters() if one.requires_grad] for of in (before, model)]
+        results = [
+            torch.autograd.grad(one(x).square().sum(), of) for one, of in zip((before, model), trained, strict=True)
+        ]
         if not all(torch.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(*results, strict=True)):
             return math.inf, f"{level}: other gradients than before"
         if not torch.allclose(model(x), before(x), atol=1e-4):
@@ -50,6 +56,8 @@ def check(make: Callable[..., Swapped], device: str) -> tuple[float, str | None]
             return math.inf, f"{level}: {', '.join(sorted(leaves ^ {*done.replaced, *done.left}))} is in neither list"
         if not isinstance(model.inner[1], LayerNorm) or isinstance(model.hooked, LayerNorm):
             return math.inf, f"{level}: a norm with a hook is to be left, and the others are to be replaced"
+        if model.inner[1].level != level:
+            return math.inf, f"{level}: a norm computes at level {model.inner[1].level}"
     return 0.0, None
 
 
@@ -67,6 +75,22 @@ def without_its_eps(model: nn.Module, level: int | str | None = None) -> Swapped
         if isinstance(module, LayerNorm):
             module.eps = 0.1
     return done
+
+
+def thawed(model: nn.Module, level: int | str | None = None) -> Swapped:
+    done = swap(model, level)
+    model.requires_grad_()
+    return done
+
+
+def in_training(model: nn.Module, level: int | str | None = None) -> Swapped:
+    done = swap(model, level)
+    model.train()
+    return done
+
+
+def whatever_level(model: nn.Module, level: int | str | None = None) -> Swapped:
+    return swap(model)
 
 
 def hooks_forgotten(model: nn.Module, level: int | str | None = None) -> Swapped:
@@ -122,6 +146,9 @@ SYSTEM = System(
         "new parameters": with_new_parameters,
         "another eps": without_its_eps,
         "hooks are forgotten": hooks_forgotten,
+        "frozen weights are to be trained": thawed,
+        "new modules are in training": in_training,
+        "the level is not passed on": whatever_level,
     },
     demo=demo,
     from_torch=("every module that is left, such as linear layers",),

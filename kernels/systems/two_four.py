@@ -12,6 +12,7 @@ from kernels.claims import Claim, Number
 from kernels.figures import Picture
 from kernels.measure import race
 from kernels.precision import prune_2_4
+from kernels.precision.replacing import replace_linears
 from kernels.precision.two_four import TwoFourLinear
 from kernels.system import Shown, System
 from kernels.tolerance import compare
@@ -43,7 +44,10 @@ def check(make: Callable[[nn.Module], object], device: str) -> tuple[float, str 
     baseline = copy.deepcopy(linear)
     baseline.weight.data *= mask
     model = nn.Sequential(linear).to(device)
+    known = list(model.parameters())
     make(model)
+    if any(one is not other for one, other in zip(model.parameters(), known, strict=True)):
+        return math.inf, "the parameters are others, which an optimizer would not know"
     models = {"float64": nn.Sequential(twin), "float32": nn.Sequential(baseline), "here": model}
     steps = {name: torch.optim.AdamW(one.parameters(), lr=0.01, weight_decay=0.1) for name, one in models.items()}
     worst, eye = 0.0, torch.eye(64)
@@ -67,12 +71,19 @@ def check(make: Callable[[nn.Module], object], device: str) -> tuple[float, str 
                 weight = one[0].get_parameter("weight")
                 assert weight.grad is not None
                 weight.grad *= mask
+            elif (gradient := one[0].get_parameter("weight").grad) is None or gradient[~mask.to(device)].any():
+                return math.inf, f"step {step + 1}: weights that are left out have a gradient"
             steps[name].step()
         got = outputs["here"].detach().cpu()
         ratio, failure = compare(got, outputs["float64"].detach(), outputs["float32"].detach(), torch.float32)
         if failure:
             return ratio, f"step {step + 1}: {failure}"
         worst = max(worst, ratio)
+    again = nn.Sequential(nn.Linear(64, 24)).to(device)
+    make(again)
+    again.load_state_dict(model.state_dict())
+    if not torch.equal(again(x.to(device)), model(x.to(device))):
+        return math.inf, "a model that was pruned otherwise, with the state dict of this one, computes something else"
     return worst, None
 
 
@@ -92,6 +103,30 @@ def _once(mask_of: Callable[[torch.Tensor], torch.Tensor], kept: bool = True) ->
         setattr(model, "0", layer)
 
     return make
+
+
+def _replaced(kind: type[TwoFourLinear]) -> Callable[[nn.Module], object]:
+    return lambda model: replace_linears(model, kind)
+
+
+class FullGradient(TwoFourLinear):
+    """Lets the gradient of a weight that is left out through, as a straight-through estimator does."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        masked = self.weight * self.mask
+        return F.linear(x, self.weight + (masked - self.weight).detach(), self.bias)
+
+
+class OwnBias(TwoFourLinear):
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__(linear)
+        self.bias = nn.Parameter(linear.bias.detach().clone())
+
+
+class UnsavedMask(TwoFourLinear):
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__(linear)
+        self.register_buffer("mask", self._buffers.pop("mask"), persistent=False)
 
 
 def at_least_the_second(weight: torch.Tensor) -> torch.Tensor:
@@ -153,6 +188,9 @@ SYSTEM = System(
     proof="each four sorted in Python; outputs over three steps of AdamW in float64",
     check=check,
     wrong={
+        "weights that are left out have a gradient": _replaced(FullGradient),
+        "the bias is a copy": _replaced(OwnBias),
+        "the mask is not saved": _replaced(UnsavedMask),
         "fours along the output features": _once(lambda weight: pattern(weight.t().cpu()).t().to(weight.device)),
         "the two smallest are kept": _once(lambda weight: ~pattern(weight.cpu()).to(weight.device)),
         "by value, not by magnitude": _once(lambda weight: pattern((weight - weight.min()).cpu()).to(weight.device)),

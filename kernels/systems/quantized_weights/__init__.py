@@ -12,9 +12,10 @@ from kernels.claims import Claim, Number
 from kernels.figures import Picture
 from kernels.measure import race
 from kernels.precision import QuantizedLinear, quantize_weights
-from kernels.precision.four_bits import GROUPS, pack, to_e2m1, unpack
+from kernels.precision.four_bits import GROUPS
 from kernels.precision.rounding import rounded
 from kernels.system import Shown, System
+from kernels.systems.quantized_weights import wrong
 from kernels.tolerance import compare
 
 BITS = {"nvfp4": 4 + 8 / 16, "mxfp4": 4 + 8 / 32}  # a weight's, its share of the scales included
@@ -67,63 +68,26 @@ def check(make: Callable[[nn.Module, str], object], device: str) -> tuple[float,
                 if not torch.equal(values, expected):
                     return math.inf, f"{format}, {cast}: {int((values != expected).sum())} weights differ"
                 model.bfloat16()
+        if failure := beside_the_weight(make, format, device):
+            return math.inf, f"{format}: {failure}"
         worst = max(worst, ratio)
     return worst, None
 
 
-def _after(change: Callable[[QuantizedLinear, torch.Tensor], None]) -> Callable[[nn.Sequential, str], None]:
-    """Quantises, and then changes what is stored. `change` gets the layer and the weight as it was."""
-
-    def make(model: nn.Sequential, format: str) -> None:
-        weight = model[0].get_parameter("weight").detach().float()
-        quantize_weights(model, format)
-        layer = model[0]
-        assert isinstance(layer, QuantizedLinear)
-        change(layer, weight)
-
-    return make
-
-
-def swap_halves(layer: QuantizedLinear, weight: torch.Tensor) -> None:
-    layer.codes = (layer.codes << 4) | (layer.codes >> 4)
-
-
-def double_scales(layer: QuantizedLinear, weight: torch.Tensor) -> None:
-    """MXFP4's, with the codes for them: nothing saturates, as with a scale that is rounded upwards."""
-    if layer.format == "mxfp4":
-        steps = 2 * layer.scales.view(torch.float8_e8m0fnu).float().repeat_interleave(32, 1)
-        layer.codes, layer.scales = pack(to_e2m1(weight / steps)), layer.scales + 1
-
-
-def layer_of(weight: torch.Tensor) -> nn.Linear:
-    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device=weight.device)
-    linear.weight.data = weight
-    return linear
-
-
-def truncate(layer: QuantizedLinear, weight: torch.Tensor) -> None:
-    """Rounds toward zero."""
-    codes, above = unpack(layer.codes), layer.dequantized(torch.float32).abs() > weight.abs()
-    layer.codes = pack(codes - above.to(torch.uint8))
-
-
-def drop_signs(layer: QuantizedLinear, weight: torch.Tensor) -> None:
-    layer.codes = layer.codes & 0x77
-
-
-def round_scale(layer: QuantizedLinear, weight: torch.Tensor) -> None:
-    """Keeps NVFP4's scale over all in bfloat16, as casting the model would."""
-    if layer.scale is not None:
-        layer.scale = layer.scale.view(torch.float32).bfloat16().float().view(torch.int32)
-
-
-def round_in_place(model: nn.Sequential, format: str) -> None:
-    """Rounds the weights and keeps them as they were stored before: right numbers, and no byte saved."""
-    rounded_model = nn.Sequential(copy.deepcopy(model[0]))
-    quantize_weights(rounded_model, format)
-    layer = rounded_model[0]
-    assert isinstance(layer, QuantizedLinear)
-    model[0] = layer_of(layer.dequantized(torch.float32))
+def beside_the_weight(make: Callable[[nn.Module, str], object], format: str, device: str) -> str | None:
+    """What is wrong with the bias, or with the gradient of the input."""
+    model = nn.Sequential(nn.Linear(64, 8)).to(device)
+    bias = model[0].get_parameter("bias")
+    make(model, format)
+    x = torch.zeros(3, 64, device=device, requires_grad=True)
+    y = model(x)
+    if not torch.equal(y, bias.expand(3, 8)):
+        return "zeros do not give the bias"
+    columns = model(torch.eye(64, device=device)) - bias
+    gradient = torch.autograd.grad(y.sum(), x, allow_unused=True)[0]
+    if gradient is None or not torch.allclose(gradient, columns.sum(1).expand(3, 64), atol=1e-4):
+        return "the gradient of the input is not the weight’s sums"
+    return None
 
 
 def memory(device: str) -> Mapping[str, Number]:
@@ -134,7 +98,7 @@ def memory(device: str) -> Mapping[str, Number]:
         before = stored_bytes(model)
         quantize_weights(model, format)
         times = before / stored_bytes(model)
-        found[format] = Number(times, times, times, "×")
+        found[format] = Number.exact(times, "×")
     return found
 
 
@@ -197,12 +161,14 @@ SYSTEM = System(
     proof="values rounded by their mantissas in float64, bit for bit; the bytes counted; the product in float64",
     check=check,
     wrong={
-        "the two codes of a byte swapped": _after(swap_halves),
-        "MXFP4's scale a power too high": _after(double_scales),
-        "rounded toward zero": _after(truncate),
-        "signs are dropped": _after(drop_signs),
-        "the scale over all in bfloat16": _after(round_scale),
-        "nothing is packed": round_in_place,
+        "the bias is dropped": wrong.without_bias,
+        "the input has no gradient": wrong.without_gradient,
+        "the two codes of a byte swapped": wrong.changed(wrong.swap_halves),
+        "MXFP4's scale a power too high": wrong.changed(wrong.double_scales),
+        "rounded toward zero": wrong.changed(wrong.truncate),
+        "signs are dropped": wrong.changed(wrong.drop_signs),
+        "the scale over all in bfloat16": wrong.changed(wrong.round_scale),
+        "nothing is packed": wrong.round_in_place,
         "NVFP4 asked for, MXFP4 given": lambda model, format: quantize_weights(model, "mxfp4"),
     },
     demo=demo,

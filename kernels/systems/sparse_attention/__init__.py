@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from statistics import quantiles
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from kernels.masks.sparse import CHOICES
 from kernels.measure import race
 from kernels.measure.patterns import chosen_blocks
 from kernels.system import Shown, System
+from kernels.systems.sparse_attention import wrong
 from kernels.tolerance import compare
 
 DIM, HEADS, BLOCK, LENGTH = 24, 3, 4, 32
@@ -57,6 +57,16 @@ def check(make: type[SparseAttention], device: str) -> tuple[float, str | None]:
             counted, expected = work(quarter, length), quarter.cost(1, length)
             if counted != expected or counted[0] != HEADS * length * length * (DIM // HEADS):
                 return math.inf, f"{choose}: FLOPs and bytes {counted} at length {length}, and a quarter is {expected}"
+    for density, kept in ((0.35, 3), (0.1, 1), (1.0, 8)):  # of eight blocks
+        if (got := make(DIM, HEADS, density, "topk", BLOCK).kept(8 * BLOCK)) != kept:
+            return math.inf, f"a density of {density} keeps {got} of eight blocks, expected {kept}"
+    q = k = torch.ones(1, HEADS, 4 * BLOCK, DIM // HEADS, device=device)
+    nearest = make(DIM, HEADS, 0.5, "local", BLOCK).to(device).chosen(q, k)[0].sort().values
+    if nearest[0, 0].tolist() != [[0, 1], [0, 1], [1, 2], [2, 3]]:
+        return (
+            math.inf,
+            f"the two nearest of four blocks are {nearest[0, 0].tolist()}; of equals the earlier is to be read",
+        )
     return worst, None
 
 
@@ -70,66 +80,6 @@ def work(module: SparseAttention, length: int) -> tuple[int, int]:
     return counter.get_total_flops(), sum(one.written for one in asked if one.name == "index")
 
 
-class DenseThenMasked(SparseAttention):
-    """The same numbers, and the work of all blocks."""
-
-    def attend(self, q, k, v, chosen, gate=None):
-        count = q.shape[2] // self.block
-        weights = torch.zeros(*chosen.shape[:3], count, dtype=q.dtype, device=q.device)
-        weights = weights.scatter(-1, chosen, torch.ones_like(chosen, dtype=q.dtype) if gate is None else gate)
-        mask = weights.log().repeat_interleave(self.block, 2).repeat_interleave(self.block, 3)
-        if self.causal:
-            mask = mask.masked_fill(torch.ones_like(mask, dtype=torch.bool).triu(1), -math.inf)
-        return (q @ k.transpose(-2, -1) / math.sqrt(self.head_dim) + mask).softmax(-1) @ v
-
-
-class CausalByBlocks(SparseAttention):
-    """Leaves later blocks out, and forgets the later positions of the queries' own."""
-
-    def attend(self, q, k, v, chosen, gate=None):
-        causal, self.causal = self.causal, False
-        try:
-            return super().attend(q, k, v, chosen, gate)
-        finally:
-            self.causal = causal
-
-
-class SeparateSoftmax(SparseAttention):
-    """Averages the attention to each block, where all blocks share a softmax."""
-
-    def attend(self, q, k, v, chosen, gate=None):
-        parts = [super(SeparateSoftmax, self).attend(q, k, v, one) for one in chosen.split(1, -1)]
-        return torch.stack(parts).nan_to_num().mean(0)
-
-
-class WorstBlocks(SparseAttention):
-    def chosen(self, q, k):
-        return super().chosen(-q, k)
-
-
-class DeadGate(SparseAttention):
-    """Selects by the gate, which gets no gradient."""
-
-    def chosen(self, q, k):
-        blocks, gate = super().chosen(q, k)
-        return blocks, gate if gate is None else gate.detach() + 0 * gate
-
-
-class KeysChoose(SparseAttention):
-    """Takes the blocks of queries that each block of keys would like."""
-
-    def chosen(self, q, k):
-        return super().chosen(k, q)
-
-
-class OneHeadChooses(SparseAttention):
-    """All heads read the blocks of the first."""
-
-    def chosen(self, q, k):
-        blocks, gate = super().chosen(q, k)
-        return blocks[:, :1].expand_as(blocks), gate
-
-
 def loss(device: str) -> Mapping[str, Number]:
     """What is recalled with a tenth of the blocks, each way trained as it is used; and by the dense model's own weights."""
     steps = 400
@@ -139,8 +89,7 @@ def loss(device: str) -> Mapping[str, Number]:
     late.load_state_dict(models["all blocks"].state_dict())
     found = {}
     for name, model in models.items():
-        low, median, high = quantiles(accuracy(model, device))
-        found[f"recalled, {name}"] = Number(median, low, high, "%")
+        found[f"recalled, {name}"] = Number.of(accuracy(model, device), "%")
     return found
 
 
@@ -149,7 +98,7 @@ def saved(device: str) -> Mapping[str, Number]:
     every, tenth = (work(SparseAttention(64, 1, density, "local"), 5_120) for density in (1.0, 0.1))
     found = {}
     for what, one, two in zip(("FLOPs", "bytes gathered"), every, tenth, strict=True):
-        found[what] = Number(one / two, one / two, one / two, "×")
+        found[what] = Number.exact(one / two, "×")
     return found
 
 
@@ -197,13 +146,15 @@ SYSTEM = System(
     proof="dense attention under the chosen blocks in float64, outputs and gradients; FLOPs counted as they run",
     check=check,
     wrong={
-        "all scores are computed, then masked": DenseThenMasked,
-        "causal by blocks alone": CausalByBlocks,
-        "a softmax for each block": SeparateSoftmax,
-        "the worst blocks are read": WorstBlocks,
-        "keys choose their queries": KeysChoose,
-        "all heads read what the first chose": OneHeadChooses,
-        "the gate gets no gradient": DeadGate,
+        "fewer blocks than the density says": wrong.RoundsDown,
+        "the later of two equally near blocks": wrong.LaterOfEquals,
+        "all scores are computed, then masked": wrong.DenseThenMasked,
+        "causal by blocks alone": wrong.CausalByBlocks,
+        "a softmax for each block": wrong.SeparateSoftmax,
+        "the worst blocks are read": wrong.WorstBlocks,
+        "keys choose their queries": wrong.KeysChoose,
+        "all heads read what the first chose": wrong.OneHeadChooses,
+        "the gate gets no gradient": wrong.DeadGate,
     },
     demo=demo,
     from_torch=("gather, matrix products, softmax", "flex_attention, in the claim’s experiment on a GPU"),

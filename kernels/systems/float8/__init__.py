@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,10 +12,11 @@ from kernels.figures import Picture
 from kernels.measure import race
 from kernels.memory import track
 from kernels.precision import Float8Linear, convert_to_float8, overflows
-from kernels.precision.float8 import SCALINGS, Float8, quantize
+from kernels.precision.float8 import SCALINGS
 from kernels.precision.rounding import Rounded
 from kernels.system import Shown, System
 from kernels.systems.checkpointing import kept_bytes
+from kernels.systems.float8 import wrong
 from kernels.tolerance import compare
 
 ROUNDING = {"e4m3": 2**-4, "e5m2": 2**-3}  # the largest relative error of a value that is not tiny
@@ -59,7 +59,22 @@ def check(make: type[Float8Linear], device: str) -> tuple[float, str | None]:
         layer(torch.full((16, 48), math.nan, device=device, dtype=torch.bfloat16))
         if not overflows(nn.Sequential(layer)) or overflows(nn.Sequential(layer)):
             return math.inf, f"{scaling}: NaN is no overflow, or one is counted twice"
+        if failure := beside_the_products(make, scaling, device):
+            return math.inf, f"{scaling}: {failure}"
     return worst, None
+
+
+def beside_the_products(make: type[Float8Linear], scaling: str, device: str) -> str | None:
+    """What is wrong with the bias, which zeros show, and with its gradient; in batches of sequences."""
+    layer = make(48, 48, scaling=scaling, dtype=torch.bfloat16, device=device)
+    dy = torch.randn(6, 8, 48, generator=torch.Generator().manual_seed(0)).to(device, torch.bfloat16)
+    y = layer(torch.zeros_like(dy))
+    if not torch.equal(y, layer.bias.expand(6, 8, 48)):
+        return "zeros do not give the bias"
+    (gradient,) = torch.autograd.grad(y, layer.bias, dy, allow_unused=True)
+    if gradient is None or not torch.allclose(gradient.double(), dy.double().sum((0, 1)), rtol=1e-2, atol=5e-2):
+        return "the bias has another gradient than the sum over all rows"
+    return None
 
 
 def results(layer: nn.Linear, x: torch.Tensor, dy: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -67,55 +82,6 @@ def results(layer: nn.Linear, x: torch.Tensor, dy: torch.Tensor) -> dict[str, to
     y = layer(x)
     dx, dw = torch.autograd.grad(y, (x, layer.weight), dy)
     return {"y": y.detach(), "dx": dx, "dw": dw}
-
-
-class OneFormat(Float8Linear):
-    """Rounds gradients to e4m3 as well."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "backward": "e4m3"})
-
-
-class ScaleByAll(Float8Linear):
-    """Takes one scale for the whole matrix where a row should have its own."""
-
-    def cast(self, x, role, dim=1):
-        limit = x.detach().abs().float().amax()
-        if self.scaling != "row":
-            return super().cast(x, role, dim)
-        return quantize(x, self.formats[role], limit.expand((x.shape[0], 1) if dim == 1 else (1, x.shape[1])))
-
-
-class SeesTheOutlier(Float8Linear):
-    """Puts the magnitudes of this call into the history before it takes the scale: nothing ever overflows."""
-
-    def cast(self, x, role, dim=1):
-        if self.scaling == "delayed":
-            history = getattr(self, f"{role}_history")
-            history[0] = torch.maximum(history[0], x.detach().abs().float().nan_to_num(0.0, 0.0, 0.0).amax())
-        return super().cast(x, role, dim)
-
-
-class RoundsTowardZero(Float8Linear):
-    def cast(self, x, role, dim=1):
-        codes, scale = super().cast(x, role, dim)
-        down = codes.view(torch.uint8) - (codes.float().abs() > (x.float() / scale).abs()).to(torch.uint8)
-        return Float8(down.view(codes.dtype), scale)
-
-
-class HighPrecisionBackward(Float8Linear):
-    """Multiplies in 8 bits in the forward alone."""
-
-    def forward(self, x):
-        exact = F.linear(x, self.weight, self.bias)
-        return exact + (super().forward(x) - exact).detach()
-
-
-class CountsNothing(Float8Linear):
-    def forward(self, x):
-        y = super().forward(x)
-        self.overflowed.zero_()
-        return y
 
 
 def mlp(width: int, scaling: str | None, device: str, dtype: torch.dtype) -> nn.Sequential:
@@ -160,7 +126,7 @@ def memory(device: str) -> Mapping[str, Number]:
         kept = [kept_bytes(model, x) for model in models]
         for name, (eight, sixteen) in {"peak": peaks, "kept for the backward": kept}.items():
             share = 100 * eight / sixteen
-            found[f"{name}, {rows} rows"] = Number(share, share, share, "%")
+            found[f"{name}, {rows} rows"] = Number.exact(share, "%")
     return found
 
 
@@ -216,12 +182,14 @@ SYSTEM = System(
     proof="float64 products, exact and of numbers rounded by their mantissas; the count of planted overflows",
     check=check,
     wrong={
-        "gradients in e4m3": OneFormat,
-        "one scale for all rows": ScaleByAll,
-        "a delayed scale that sees this call": SeesTheOutlier,
-        "rounded toward zero": RoundsTowardZero,
-        "the backward in high precision": HighPrecisionBackward,
-        "overflows are not counted": CountsNothing,
+        "the bias is forgotten": wrong.ForgetsBias,
+        "the bias has no gradient": wrong.StaticBias,
+        "gradients in e4m3": wrong.OneFormat,
+        "one scale for all rows": wrong.ScaleByAll,
+        "a delayed scale that sees this call": wrong.SeesTheOutlier,
+        "rounded toward zero": wrong.RoundsTowardZero,
+        "the backward in high precision": wrong.HighPrecisionBackward,
+        "overflows are not counted": wrong.CountsNothing,
     },
     demo=demo,
     from_torch=("torch._scaled_mm multiplies", "casts to float8 round"),

@@ -5,9 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
-from statistics import quantiles
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -16,9 +14,9 @@ from kernels.claims import Claim, Number
 from kernels.figures import Picture
 from kernels.models import corpus, judged, pretrained
 from kernels.precision import allocate_bits, allocation
-from kernels.precision.allocation import cheapest, fisher
-from kernels.precision.evenly import SHARES, evenly
+from kernels.precision.evenly import SHARES
 from kernels.system import Shown, System
+from kernels.systems.bit_allocation import wrong
 
 Losses = dict[tuple[str, float], list[float]]
 Allocate = Callable[[nn.Module, torch.Tensor, float, str], dict[str, int]]
@@ -131,46 +129,6 @@ def check(make: Allocate, device: str) -> tuple[float, str | None]:
     return 0.0, None
 
 
-def _with(name: str, instead: Any) -> Allocate:
-    """Allocates with a part of `kernels.precision.allocation` replaced."""
-
-    def make(model: nn.Module, batch: torch.Tensor, bits: float, by: str) -> dict[str, int]:
-        with patch.object(allocation, name, instead):
-            return allocate_bits(model, batch, bits, by)
-
-    return make
-
-
-def clipped_nowhere(weight: torch.Tensor, bits: int) -> torch.Tensor:
-    with patch("kernels.precision.evenly.SHARES", (1.0,)):
-        return evenly(weight, bits)
-
-
-def toward_zero(weight: torch.Tensor, bits: int) -> torch.Tensor:
-    with patch("torch.Tensor.round", torch.Tensor.trunc):
-        return evenly(weight, bits)
-
-
-def by_layers(costs: Any, sizes: Mapping[str, int], bits: float) -> dict[str, int]:
-    return cheapest(costs, dict.fromkeys(sizes, 1), bits)
-
-
-def by_totals(costs: Mapping[str, Sequence[float]], sizes: Mapping[str, int], bits: float) -> dict[str, int]:
-    return cheapest({name: [cost * sizes[name] for cost in of] for name, of in costs.items()}, sizes, bits)
-
-
-def not_squared(*of: Any) -> dict[str, torch.Tensor]:
-    return {name: one.sqrt() for name, one in fisher(*of).items()}
-
-
-def of_the_likeliest(*of: Any) -> dict[str, torch.Tensor]:
-    def likeliest(share: torch.Tensor, draws: int, **options: Any) -> torch.Tensor:
-        return share.argmax(-1, keepdim=True).expand(-1, draws)
-
-    with patch("torch.multinomial", likeliest):
-        return fisher(*of)
-
-
 def losses(ways: Sequence[str], means: Sequence[float], batch: torch.Tensor, held: torch.Tensor, device: str) -> Losses:
     """Bits a character that the trained language model loses on each piece of held-back text, by way and mean."""
     trained = pretrained().to(device)
@@ -205,8 +163,7 @@ def quality(device: str) -> Mapping[str, Number]:
         if way != "uniform":
             of = [100 * (1 - one / other) for one, other in zip(of, lost["uniform", mean], strict=True)]
             unit = "% less lost than uniform"
-        low, median, high = quantiles(of)
-        found[f"{way}, {mean} bits"] = Number(median, low, high, unit)
+        found[f"{way}, {mean} bits"] = Number.of(of, unit)
     return found
 
 
@@ -236,12 +193,12 @@ SYSTEM = System(
     proof="the best of all allocations, tried one by one; values looked up in float64; the Fisher information of every label",
     check=check,
     wrong={
-        "the mean is over layers, not weights": _with("cheapest", by_layers),
-        "a bit of a large layer is no dearer": _with("cheapest", by_totals),
-        "gradients are not squared": _with("fisher", not_squared),
-        "labels are the likeliest, not drawn": _with("fisher", of_the_likeliest),
-        "nothing is clipped": _with("evenly", clipped_nowhere),
-        "rounded toward zero": _with("evenly", toward_zero),
+        "the mean is over layers, not weights": wrong.with_part("cheapest", wrong.by_layers),
+        "a bit of a large layer is no dearer": wrong.with_part("cheapest", wrong.by_totals),
+        "gradients are not squared": wrong.with_part("fisher", wrong.not_squared),
+        "labels are the likeliest, not drawn": wrong.with_part("fisher", wrong.of_the_likeliest),
+        "nothing is clipped": wrong.with_part("evenly", wrong.clipped_nowhere),
+        "rounded toward zero": wrong.with_part("evenly", wrong.toward_zero),
         "every way is uniform": lambda model, batch, bits, by: allocate_bits(model, batch, bits, "uniform"),
     },
     demo=demo,

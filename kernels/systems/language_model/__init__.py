@@ -1,19 +1,22 @@
 """A language model: proved against its formulas in float64, and its cache against computing everything again."""
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import torch
 from torch import nn
 
-from kernels.measure import race
+from kernels.claims import Claim, Number
+from kernels.measure import profile_model, race
 from kernels.models import LanguageModel, corpus, judged, pretrained
 from kernels.models.language import sample
 from kernels.models.weights import PATH
 from kernels.modules import NaiveAttention
 from kernels.records import ModelRecord, check_model_in_float64
 from kernels.system import Shown, System
+from kernels.systems.language_model import wrong
 
 SIZES = (13, 32, 4, 2, 2, 14)  # vocabulary, dim, query heads, key heads, blocks, context
 ROUNDS = (
@@ -102,81 +105,23 @@ def check(make: type[LanguageModel], device: str) -> tuple[float, str | None]:
     return ratio, None
 
 
-class CacheFromZero(LanguageModel):
-    """Turns what comes after the cache by positions from 0 on."""
-
-    def __init__(self, *sizes: int) -> None:
-        super().__init__(*sizes)
-        block: Any
-        for block in self.blocks:
-            turn = block.attention.rotary
-            block.attention.rotary.forward = lambda x, start=0, turn=turn: type(turn).forward(turn, x, 0)
-
-
-class Overwrites(LanguageModel):
-    """Writes the keys and values of a new position over those of the last one."""
-
-    def forward(self, tokens: torch.Tensor, kept: torch.Tensor | None = None, past: int = 0) -> torch.Tensor:
-        return super().forward(tokens, kept, max(past - 1, 0))
-
-
-class SeesAhead(LanguageModel):
-    """Attention is not causal: right for a token at a time, wrong for a prompt."""
-
-    def __init__(self, *sizes: int) -> None:
-        super().__init__(*sizes)
-        block: Any
-        for block in self.blocks:
-            block.attention.causal = False
-
-
-class SharedCache(LanguageModel):
-    """All blocks write into the first one's part of the cache."""
-
-    def forward(self, tokens: torch.Tensor, kept: torch.Tensor | None = None, past: int = 0) -> torch.Tensor:
-        return super().forward(tokens, kept if kept is None else kept[:1].expand_as(kept), past)
-
-
-class LastRowOnly(LanguageModel):
-    """Keeps the last row's keys and values for all rows of the batch."""
-
-    def forward(self, tokens: torch.Tensor, kept: torch.Tensor | None = None, past: int = 0) -> torch.Tensor:
-        logits = super().forward(tokens, kept, past)
-        if kept is not None:
-            kept[:] = kept[:, :, -1:].clone()
-        return logits
-
-
-class TimesTemperature(LanguageModel):
-    def generate(self, tokens: torch.Tensor, count: int, temperature: float = 1.0, seed: int = 0) -> torch.Tensor:
-        return super().generate(tokens, count, 1 / temperature if temperature else 0.0, seed)
-
-
-class OtherGroups(LanguageModel):
-    """Deals the heads of keys and values out in turns, instead of neighbours sharing one."""
-
-    def __init__(self, *sizes: int) -> None:
-        super().__init__(*sizes)
-        block: Any
-        for block in self.blocks:
-            attention = block.attention
-
-            def attend(q: torch.Tensor, *rest: Any, one: Any = attention) -> torch.Tensor:
-                order = torch.arange(q.shape[1]).view(-1, one.num_kv_heads).T.flatten()
-                return type(one).attend(one, q[:, order], *rest)[:, order.argsort()]
-
-            attention.attend = attend
-
-
-class KeepsUnturned(LanguageModel):
-    """Turns the keys of the cache again at each step, by their places in it."""
-
-    def forward(self, tokens: torch.Tensor, kept: torch.Tensor | None = None, past: int = 0) -> torch.Tensor:
-        if kept is not None and past:
-            block: Any
-            for number, block in enumerate(self.blocks):
-                kept[number, 0, :, :, :past] = block.attention.rotary(kept[number, 0, :, :, :past])
-        return super().forward(tokens, kept, past)
+def kept(device: str) -> Mapping[str, Number]:
+    """FLOPs of one more token with a cache and without, the bytes of the cache, and the time of 16 tokens after 512."""
+    torch.manual_seed(0)
+    model, found = LanguageModel(64, 128, depth=2).to(device).eval(), {}
+    tokens = torch.randint(64, (1, 2_048), device=device)
+    for length in (256, 2_048):
+        cache = model.room(1, length).zero_()
+        with_cache = profile_model(model, tokens[:, length - 1 : length], cache, length - 1).total("flops")
+        again = profile_model(model, tokens[:, :length]).total("flops")
+        found[f"FLOPs of token {length:,} without over with"] = Number.exact(again / with_cache, "×")
+        found[f"FLOPs of token {length:,} with"] = Number.exact(with_cache / 1e6, "million")
+        found[f"cache, {length:,} positions"] = Number.exact(cache.nbytes / 2**20, "MiB")
+    ways = {
+        "again": lambda: without_cache(model, tokens[:, :512], 16, 0.0, 0),
+        "cache": lambda: model.generate(tokens[:, :512], 16, 0.0),
+    }
+    return found | {"time of 16 tokens without over with": race(ways, device, rounds=2).ratio("again", "cache")}
 
 
 def demo(device: str, quick: bool) -> Shown:
@@ -208,15 +153,29 @@ SYSTEM = System(
     proof="its formulas in float64; generation that computes all positions again, token by token",
     check=check,
     wrong={
-        "positions after the cache start at 0": CacheFromZero,
-        "a position is written over the one before": Overwrites,
-        "attention sees ahead": SeesAhead,
-        "query heads share the wrong heads of keys": OtherGroups,
-        "keys are turned again at each step": KeepsUnturned,
-        "blocks share one cache": SharedCache,
-        "rows of a batch share one cache": LastRowOnly,
-        "logits are multiplied by the temperature": TimesTemperature,
+        "positions after the cache start at 0": wrong.CacheFromZero,
+        "a position is written over the one before": wrong.Overwrites,
+        "attention sees ahead": wrong.SeesAhead,
+        "query heads share the wrong heads of keys": wrong.OtherGroups,
+        "keys are turned again at each step": wrong.KeepsUnturned,
+        "blocks share one cache": wrong.SharedCache,
+        "rows of a batch share one cache": wrong.LastRowOnly,
+        "logits are multiplied by the temperature": wrong.TimesTemperature,
     },
     demo=demo,
     from_torch=("scaled_dot_product_attention", "RMSNorm", "the matrix products", "multinomial"),
+    claims=(
+        Claim(
+            name="kv-cache",
+            text="A key-value (KV) cache eliminates this inefficiency by storing kv pairs derived from the attention layers of "
+            "previously processed tokens",
+            source="Hugging Face’s Transformers documentation, Caching",
+            conditions="“this inefficiency”: products that a model computes over and over for each token",
+            verdict="confirmed",
+            reason="a token’s products are then those of itself, and attention’s, which grow with the length; without it those "
+            "of all positions before. The price is memory for each position, and the reading of it",
+            evidence="measured",
+            experiment=kept,
+        ),
+    ),
 )

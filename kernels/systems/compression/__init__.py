@@ -9,11 +9,12 @@ from torch import nn
 
 from kernels.claims import Claim, Number
 from kernels.distributed import compress, counted, run
-from kernels.distributed.compression import LowRank, TopK, averaged
+from kernels.distributed.compression import LowRank
 from kernels.distributed.messages import place
 from kernels.distributed.planned import compressed
 from kernels.figures import Picture
 from kernels.system import Shown, System
+from kernels.systems.compression import wrong
 
 RANKS, STEPS = 3, 4
 SHAPES = ((12, 10), (9,), (6, 4, 3))  # a matrix, a vector, a tensor of 6 × 12
@@ -88,69 +89,12 @@ def check(make: Any, device: str) -> tuple[float, str | None]:
     return 0.0, None
 
 
-class Forgets:
-    """Begins every step without what the one before left out."""
-
-    def __init__(self, parameters: list[nn.Parameter], **how: Any) -> None:
-        self.average = compress(parameters, **how)
-
-    def __call__(self) -> None:
-        self.average.errors = [torch.zeros_like(one) for one in self.average.errors]
-        self.average()
-
-
-def sums(parameters: list[nn.Parameter], **how: Any) -> Any:
-    average = compress(parameters, **how)
-
-    def summed() -> None:
-        average()
-        for parameter in parameters:
-            parameter.grad = parameter.grad * place()[1] if parameter.grad is not None else None
-
-    return summed
-
-
-class OwnStart(LowRank):
-    def start(self, rank: int) -> list[torch.Tensor]:
-        return [one + place()[0] for one in super().start(rank)]
-
-
-class KeepsWhatItSent(TopK):
-    """Adds all of its gradients to the next ones, also those that have gone."""
-
-    def __call__(self) -> None:
-        gone = [
-            one.grad.flatten() + e for one, e in zip(self.parameters, self.errors, strict=True) if one.grad is not None
-        ]
-        super().__call__()
-        self.errors = gone
-
-
-def own_start(parameters: list[nn.Parameter], **how: Any) -> Any:
-    return OwnStart(parameters, **how) if "rank" in how else compress(parameters, **how)
-
-
-def keeps_what_it_sent(parameters: list[nn.Parameter], **how: Any) -> Any:
-    return KeepsWhatItSent(parameters, **how) if "density" in how else compress(parameters, **how)
-
-
-def everything(parameters: list[nn.Parameter], **how: Any) -> Any:
-    """The plain average."""
-
-    def average() -> None:
-        means = averaged([one.grad for one in parameters if one.grad is not None])
-        for parameter, mean in zip(parameters, means, strict=True):
-            parameter.grad = mean
-
-    return average
-
-
 WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "all gradients": (everything, {}),
+    "all gradients": (wrong.everything, {}),
     "2 % of them": (compress, {"density": 0.02}),
-    "2 %, the rest forgotten": (Forgets, {"density": 0.02}),
+    "2 %, the rest forgotten": (wrong.Forgets, {"density": 0.02}),
     "rank 1": (compress, {"rank": 1}),
-    "rank 1, the rest forgotten": (Forgets, {"rank": 1}),
+    "rank 1, the rest forgotten": (wrong.Forgets, {"rank": 1}),
 }
 
 
@@ -192,11 +136,10 @@ def less_sent(device: str) -> Mapping[str, Number]:
     for name, (_, how) in WAYS.items():
         if how and "forgotten" not in name:
             times = whole / compressed(how, MODEL, 2)[1]
-            found[f"fewer bytes, {name}"] = Number(times, times, times, "×")
+            found[f"fewer bytes, {name}"] = Number.exact(times, "×")
     last = [{name: losses[-1] for name, losses in run(trainings, 200, seed)[0].items()} for seed in range(3)]
     for name in list(WAYS)[1:]:
-        low, middle, high = sorted(each[name] / each["all gradients"] for each in last)
-        found[f"loss, {name}"] = Number(middle, low, high, "×")
+        found[f"loss, {name}"] = Number.of([each[name] / each["all gradients"] for each in last], "×")
     return found
 
 
@@ -225,11 +168,11 @@ SYSTEM = System(
     proof="the same algorithms of one process in float64; the same bits on all ranks; messages and bytes",
     check=check,
     wrong={
-        "what is left out is forgotten": Forgets,
-        "what was sent is kept too": keeps_what_it_sent,
-        "the sum in place of the mean": sums,
-        "each rank begins with factors of its own": own_start,
-        "everything is sent": everything,
+        "what is left out is forgotten": wrong.Forgets,
+        "what was sent is kept too": wrong.keeps_what_it_sent,
+        "the sum in place of the mean": wrong.sums,
+        "each rank begins with factors of its own": wrong.own_start,
+        "everything is sent": wrong.everything,
     },
     demo=demo,
     from_torch=("topk, qr", "isend and irecv, through gloo or NCCL"),

@@ -12,6 +12,7 @@ from kernels.claims import Claim, Number
 from kernels.masks.pattern import Pattern
 from kernels.measure.patterns import of_flash, skipped
 from kernels.system import Shown, System
+from kernels.systems.masks import wrong
 from kernels.tolerance import compare
 
 PARTS: dict[str, Any] = {
@@ -135,64 +136,12 @@ def check(make: Mapping[str, Any], device: str) -> tuple[float, str | None]:
     return worst, None
 
 
-def one_too_many(window: int) -> Pattern:
-    return masks.sliding_window(window + 1)
-
-
-def equal_lengths(ids: torch.Tensor) -> Pattern:
-    """Takes documents of the same length for the same."""
-    return masks.document(
-        torch.stack([torch.bincount(row)[row] for row in ids.view(-1, ids.shape[-1])]).view(ids.shape)
-    )
-
-
-def sorted_slopes(num_heads: int) -> Pattern:
-    """Gives heads that are no power of two slopes in falling order."""
-    slopes = torch.tensor(sorted(SLOPES, reverse=True))
-    return masks.custom(score_mod=lambda score, b, h, q, kv: score - slopes.to(score.device)[h] * (q - kv).abs())
-
-
-def mask_then_change(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, pattern: Pattern, method: str) -> torch.Tensor:
-    """Changes scores that are masked already: a softcap makes −inf a number."""
-    k, v = (one.repeat_interleave(2, dim=1) for one in (k, v))
-    scores = masks.Pattern("", pattern.mask_mod).scores(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]))
-    scores = masks.Pattern("", None, pattern.score_mod).scores(scores.nan_to_num(neginf=-1e30))
-    return scores.softmax(-1) @ v
-
-
-def without_rest(pattern: Pattern, batch: int, heads: int, queries: int, keys: int, size: int, device: str) -> Any:
-    """Takes the smaller last blocks for partial, since they do not hold size × size pairs."""
-    found = masks.blocks(pattern, batch, heads, queries, keys, size, device)
-    found.kinds[:, :, -1].clamp_(max=1)
-    return found
-
-
-def averages_all(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, pattern: Pattern, method: str) -> torch.Tensor:
-    """A number in the place of −inf: a query that sees nothing sees all keys alike."""
-    k, v = (one.repeat_interleave(2, dim=1) for one in (k, v))
-    return pattern.scores(q @ k.mT / math.sqrt(q.shape[-1])).nan_to_num(neginf=-1e9).softmax(-1) @ v
-
-
-def heads_in_turns(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, pattern: Pattern, method: str) -> torch.Tensor:
-    """Deals the heads of keys out in turns, where neighbouring query heads share one."""
-    return masks.attention(q, k.repeat(1, 2, 1, 1), v.repeat(1, 2, 1, 1), pattern, method=method)
-
-
-def by_corners(pattern: Pattern, batch: int, heads: int, queries: int, keys: int, size: int, device: str) -> Any:
-    """Looks at the first and last positions of a block alone."""
-    seen = pattern.mask(batch, heads, queries, keys, device)
-    first, last = range(0, queries, size), [min(at + size, queries) - 1 for at in range(0, queries, size)]
-    found = [seen[:, :, rows][..., columns] for rows in (first, last) for columns in (first, last)]
-    told = torch.stack(found)
-    return masks.Blocks(told.any(0).to(torch.int8) + told.all(0).to(torch.int8), size)
-
-
 def halved(device: str) -> Mapping[str, Number]:
     """All blocks over those that causal attention computes; on a GPU the times too."""
     found = {}
     for length in LENGTHS:
         ratio = 1 / masks.blocks(masks.causal(), 1, 1, length, length, 128).density
-        found[f"blocks, {length:,} positions"] = Number(ratio, ratio, ratio, "×")
+        found[f"blocks, {length:,} positions"] = Number.exact(ratio, "×")
     return found | (skipped(LENGTHS) if device == "cuda" else {})
 
 
@@ -222,14 +171,14 @@ SYSTEM = System(
     proof="a loop over positions in float64, outputs and gradients; every block’s pairs, counted one by one",
     check=check,
     wrong={
-        "the window is one too wide": PARTS | {"sliding_window": one_too_many},
-        "documents of equal length are one": PARTS | {"document": equal_lengths},
-        "ALiBi’s slopes in falling order": PARTS | {"alibi": sorted_slopes},
-        "the softcap comes after the mask": PARTS | {"attention": mask_then_change},
-        "a query that sees nothing averages all": PARTS | {"attention": averages_all},
-        "heads of keys are dealt out in turns": PARTS | {"attention": heads_in_turns},
-        "smaller last blocks count as partial": PARTS | {"blocks": without_rest},
-        "blocks are told by their corners": PARTS | {"blocks": by_corners},
+        "the window is one too wide": PARTS | {"sliding_window": wrong.one_too_many},
+        "documents of equal length are one": PARTS | {"document": wrong.equal_lengths},
+        "ALiBi’s slopes in falling order": PARTS | {"alibi": wrong.sorted_slopes},
+        "the softcap comes after the mask": PARTS | {"attention": wrong.mask_then_change},
+        "a query that sees nothing averages all": PARTS | {"attention": wrong.averages_all},
+        "heads of keys are dealt out in turns": PARTS | {"attention": wrong.heads_in_turns},
+        "smaller last blocks count as partial": PARTS | {"blocks": wrong.without_rest},
+        "blocks are told by their corners": PARTS | {"blocks": wrong.by_corners},
     },
     demo=demo,
     from_torch=("flex_attention, the compiled path on a GPU", "the matrix products and softmax of the plain path"),
