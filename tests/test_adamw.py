@@ -5,11 +5,13 @@ import copy
 import pytest
 import torch
 
+from kernels import lens
 from kernels.check import quiet
 from kernels.machine import here
 from kernels.modules import AdamW
 from kernels.operation import Case
-from kernels.optimizers.adamw import RECORD
+from kernels.optimizers.adamw import RECORD, cuda, triton
+from kernels.optimizers.adamw.native import Step
 from kernels.records import check_optimizer
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -27,6 +29,16 @@ def test_its_steps(variant):
 @pytest.mark.slow
 def test_its_steps_compiled():
     assert all(check_optimizer(RECORD, variant, DEVICE)[1] is None for variant in COMPILED)
+
+
+@pytest.mark.parametrize(("dtype", "fewest"), [(torch.float32, 28), (torch.bfloat16, 22)])
+@pytest.mark.parametrize("module", [triton, cuda])
+def test_a_kernel_asks_for_the_fewest_bytes(module, dtype, fewest):
+    """p, g, m and v are read once, p, m and v written once."""
+    (p,), (g,), (m,), (v,) = ([torch.ones(600, dtype=one)] for one in (dtype, dtype, torch.float32, torch.float32))
+    step = Step(keep=0.9, beta1=0.8, beta2=0.9, size=0.1, root=0.1, eps=1e-8)
+    total = lens.count(lambda: module.each([p], [g], [m], [v], step)).totals
+    assert total["bytes_requested"] == fewest * p.numel()
 
 
 @pytest.mark.parametrize("variant", RECORD.wrong, ids=lambda v: v.name)

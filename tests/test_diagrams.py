@@ -11,7 +11,7 @@ import torch
 
 import kernels
 from kernels import diagrams, lens
-from kernels.diagrams import parts
+from kernels.diagrams import parts, scan
 from kernels.diagrams.banks import passes
 from kernels.diagrams.divergence import BY_LANE, BY_WARP, active
 from kernels.diagrams.owners import RUNGS, SIDE, rectangles
@@ -38,6 +38,7 @@ DRAWINGS = {
         {"apart": [("add", ["x", "bias"], ["h"]), ("gelu", ["h"], ["y"])], "fused": [("bias_gelu", ["x"], ["y"])]}
     ),
     "owners": diagrams.owners,
+    "warp_scan": diagrams.warp_scan,
     "reads": lambda: diagrams.reads(
         {"a": (2, 4), "b": (4, 2)},
         (2, 2),
@@ -175,6 +176,11 @@ def test_a_butterfly_leaves_the_sum_in_all_lanes():
     total = LANES * (LANES - 1) // 2
     assert f"Every lane has the sum, {total}, after 4 steps and 64 additions" in repr(diagrams.butterfly())
     assert f"Lane 0 alone has the sum, {total}, after 4 steps and {LANES - 1} additions" in repr(diagrams.tree())
+
+
+def test_a_warp_scan_leaves_the_sum_up_to_each_lane():
+    assert scan.held()[-1] == list(itertools.accumulate(scan.VALUES))
+    assert "after 3 steps and 17 additions. A warp of 32 takes 5 steps" in repr(diagrams.warp_scan())
 
 
 def test_a_warp_issues_both_ways_only_where_its_lanes_part():

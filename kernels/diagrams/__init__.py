@@ -7,6 +7,7 @@ from kernels.diagrams.memory_hierarchy import memory_hierarchy
 from kernels.diagrams.owners import owners
 from kernels.diagrams.parts import softmax_parts
 from kernels.diagrams.reads import reads
+from kernels.diagrams.scan import warp_scan
 from kernels.diagrams.sectors import sectors
 from kernels.diagrams.shuffles import butterfly, tree
 from kernels.diagrams.traffic import traffic
@@ -25,4 +26,5 @@ __all__ = [
     "traffic",
     "tree",
     "triton_block",
+    "warp_scan",
 ]

@@ -10,10 +10,12 @@ struct Step {
 template <typename P>
 __device__ void update(P& p, P gradient, float& m, float& v, Step step)
 {
-    const float g = (float)gradient;
-    m = step.beta1 * m + (1.0f - step.beta1) * g;
-    v = step.beta2 * v + (1.0f - step.beta2) * g * g;
-    p = (P)(step.keep * (float)p - step.size * m / (sqrtf(v) / step.root + step.eps));
+    // All is loaded before anything is stored: p, m and v may overlap, for all the compiler knows, and would be loaded again.
+    const float g = (float)gradient, before = (float)p;
+    const float mean = step.beta1 * m + (1.0f - step.beta1) * g, square = step.beta2 * v + (1.0f - step.beta2) * g * g;
+    m = mean;
+    v = square;
+    p = (P)(step.keep * before - step.size * mean / (sqrtf(square) / step.root + step.eps));
 }
 
 // One parameter of n elements.
