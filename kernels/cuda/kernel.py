@@ -103,7 +103,8 @@ class RawModule:
     def first_that_compiles(self, name: str, load: Callable[[Source], Any]) -> Any:
         """`load(source)` with all kernels of the source, so that they share its variables, or else with those asked for."""
         wanted = tuple(self._names or [name])
-        everything = tuple(dict.fromkeys((*wanted, *kernels_in(self._source.code))))
+        # In one order, whichever is asked for first: what is compiled is kept by its content.
+        everything = tuple(dict.fromkeys((*kernels_in(self._source.code), *sorted(wanted))))
         try:
             return load(replace(self._source, names=everything))
         except CompileError:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import torch
 
 from kernels.cuda import Kernel, arguments, cpu, order
-from kernels.cuda.cpu import build, symbols, translate
+from kernels.cuda.cpu import build, symbols, translate, warnings
 from kernels.cuda.source import in_order
 from kernels.hardware import WARP
 from kernels.lens.arrays import Array, named_arrays
@@ -98,7 +98,8 @@ def run(
             simt_efficiency=raw["steps_of_lanes"] / (WARP * raw["steps"]) if raw["steps"] else 1.0,
             blocks_run=len(sample) if sample else count,
             blocks=count,
-            findings=findings.read(raw["findings"], lines, arrays, grid, block, error, source),
+            findings=findings.read(raw["findings"], lines, arrays, grid, block, error, source)
+            + findings.without_a_value(warnings.of(source, loaded.path), source),
             error=error,
             busiest={name: most for name, most in zip(named, raw["busiest"], strict=False) if most},
         ),
