@@ -195,6 +195,7 @@ def _stopped(error: str, source: Source) -> tuple[Finding, ...]:
     kinds = {
         "^a barrier that not every": "divergent barrier",
         "^a deadlock|^a wait without end": "deadlock",
+        "^a stack overflow": "stack overflow",
         "^assertion `": "failed assertion",
         ": its mask | The mask names ": "wrong mask",
     }
