@@ -27,7 +27,7 @@ TO_BE_FORKED = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _WORDS_SECONDS = 5.0  # after its time a function is interrupted, and has so long to say where it was
 _LOOK_SECONDS = 0.02  # how often memory is looked at
 _OUTPUT_BYTES = 1 << 20  # of each stream of a call
-_INTERRUPTED = re.compile(r"interrupted( on line .*)", re.DOTALL)  # a launch (kernels/cuda/cpu/faults.py)
+_INTERRUPTED = re.compile(r"interrupted,? ((?:on|in) .*)", re.DOTALL)  # a launch (kernels/cuda/cpu/faults.py)
 _started: weakref.WeakSet[Server] = weakref.WeakSet()
 
 
@@ -138,7 +138,7 @@ class Server:
                 if not isinstance(stopped, TimeLimit) or outcome[0] == "returned":
                     return outcome
                 if where := _INTERRUPTED.search(outcome[2]):
-                    stopped = TimeLimit(f"{stopped}. It was{where[1]}")
+                    stopped = TimeLimit(f"{stopped}. It was {where[1]}")
         raise stopped or WorkerDied(_death(status))
 
     def _wait(self, streams: list[_Stream], seconds: float, memory_bytes: int) -> tuple[int, WorkerError | None]:
