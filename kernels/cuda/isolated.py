@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,6 +77,9 @@ def _launch(
     kernel: Kernel, grid: Sequence[int], block: Sequence[int], args: tuple, shared_mem: int, seed: int | None
 ) -> tuple:
     """In the worker: launch, wait, return the tensors."""
+    signal.signal(
+        signal.SIGINT, lambda *_: None
+    )  # it comes at the end of the time: the launch stops, and says where it was
     with contextlib.nullcontext() if seed is None else order(seed):
         kernel(grid, block, args, shared_mem)
     if torch.cuda.is_initialized():

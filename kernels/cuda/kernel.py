@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ import torch
 from kernels import replay
 from kernels.cuda import arguments, cpu
 from kernels.cuda.errors import CompileError, LaunchError
+from kernels.cuda.host_code import without_host_code
 from kernels.cuda.includes import expanded
 from kernels.cuda.parameters import declared
 from kernels.cuda.source import Source, kernels_in
@@ -59,6 +61,10 @@ class RawModule:
         first = (self._names or kernels_in(self.code) or ["module"])[0].split("<")[0].split("::")[-1]
         filename = f"{first}.cu" if path is None else Path(path).name
         whole, files = expanded(self.code, filename, None if path is None else Path(path).parent)
+        whole, skipped = without_host_code(whole)
+        if skipped:
+            names = ", ".join(dict.fromkeys(skipped))
+            print(f"{filename}: left out {names}: here kernels are launched from Python", file=sys.stderr)
         self._source = Source(whole, filename, self.options, (), files)
         self._functions: dict[tuple[torch.device, str], Any] = {}
         self._lock = threading.RLock()
@@ -103,7 +109,8 @@ class RawModule:
     def first_that_compiles(self, name: str, load: Callable[[Source], Any]) -> Any:
         """`load(source)` with all kernels of the source, so that they share its variables, or else with those asked for."""
         wanted = tuple(self._names or [name])
-        everything = tuple(dict.fromkeys((*wanted, *kernels_in(self._source.code))))
+        # In one order, whichever is asked for first: what is compiled is kept by its content.
+        everything = tuple(dict.fromkeys((*kernels_in(self._source.code), *sorted(wanted))))
         try:
             return load(replace(self._source, names=everything))
         except CompileError:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 # Comments and literals, and numbers such as 1'024, whose mark opens no literal; all that with directives; brackets of
 # scopes; attributes such as __launch_bounds__(256).
-_COMMENT_OR_LITERAL = r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|\b\d\w*(?:'\w+)+"""
-_ASIDE = re.compile(rf"{_COMMENT_OR_LITERAL}|^[ \t]*\#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE)
+COMMENT_OR_LITERAL = r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|\b\d\w*(?:'\w+)+"""
+_ASIDE = re.compile(rf"{COMMENT_OR_LITERAL}|^[ \t]*\#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE)
 _SCOPES = re.compile(r'\bextern\s+""\s*\{|[{};]')
 _ATTRIBUTE = re.compile(r"\b__\w+__\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 
@@ -85,7 +85,7 @@ def without_asides(code: str) -> str:
 def blanked(code: str) -> str:
     """A source without comments and what is in quotes. Line numbers stay as they are."""
     return re.sub(
-        _COMMENT_OR_LITERAL, lambda found: _blank(found) + "\n" * found.group().count("\n"), code, flags=re.DOTALL
+        COMMENT_OR_LITERAL, lambda found: _blank(found) + "\n" * found.group().count("\n"), code, flags=re.DOTALL
     )
 
 

@@ -6,6 +6,7 @@ import atexit
 import codecs
 import contextlib
 import os
+import re
 import selectors
 import signal
 import socket
@@ -23,8 +24,10 @@ from kernels.worker.tensors import Memory
 
 # Huge pages make the fork of a process with hundreds of megabytes faster: there are fewer entries to copy.
 TO_BE_FORKED = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+_WORDS_SECONDS = 5.0  # after its time a function is interrupted, and has so long to say where it was
 _LOOK_SECONDS = 0.02  # how often memory is looked at
 _OUTPUT_BYTES = 1 << 20  # of each stream of a call
+_INTERRUPTED = re.compile(r"interrupted,? ((?:on|in) .*)", re.DOTALL)  # a launch (kernels/cuda/cpu/faults.py)
 _started: weakref.WeakSet[Server] = weakref.WeakSet()
 
 
@@ -131,12 +134,16 @@ class Server:
             for stream in streams:
                 stream.pass_on()
             if memory.size > asked:
-                return tuple(memory.read())
+                outcome = tuple(memory.read())
+                if not isinstance(stopped, TimeLimit) or outcome[0] == "returned":
+                    return outcome
+                if where := _INTERRUPTED.search(outcome[2]):
+                    stopped = TimeLimit(f"{stopped}. It was {where[1]}")
         raise stopped or WorkerDied(_death(status))
 
     def _wait(self, streams: list[_Stream], seconds: float, memory_bytes: int) -> tuple[int, WorkerError | None]:
         """How the call ended, as an exit code, negative for a signal; and why it was stopped, if it was."""
-        deadline, stopped = time.monotonic() + seconds, None
+        deadline, stopped, end = time.monotonic() + seconds, None, float("inf")
         at_first, child = _memory_of(self._process.pid), None
         with selectors.DefaultSelector() as selector:
             for stream in streams:
@@ -154,6 +161,9 @@ class Server:
                         child = int(message)
                     elif not key.data.pass_on():
                         selector.unregister(key.data.read_end)
+                if time.monotonic() > end:
+                    end = float("inf")
+                    self._kill()
                 if stopped or child is None:
                     continue
                 if time.monotonic() > deadline:
@@ -162,7 +172,11 @@ class Server:
                     )
                 elif _memory_of(child) - at_first > memory_bytes:
                     stopped = MemoryLimit(f"stopped when it had taken {memory_bytes / 2**20:,.0f} MiB of memory")
-                if stopped:
+                if isinstance(stopped, TimeLimit) and self._device == "cpu":
+                    end = time.monotonic() + _WORDS_SECONDS
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(child, signal.SIGINT)
+                elif stopped:
                     self._kill()
 
     def _kill(self) -> None:

@@ -1,5 +1,7 @@
 """What the host's compiler says, without what the learner has not written."""
 
+import re
+
 import pytest
 import torch
 
@@ -59,3 +61,55 @@ def test_names_that_the_c_library_has_and_a_gpu_has_not(device):
     module.get_function("k")((1,), (1,), (x,))
     assert x.item() == 14
     assert module.get_global("gamma", x.device).view(torch.float32).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            "float sum;\nfor (int i = 0; i < n; ++i)\nsum += x[i];\nx[0] = sum;",
+            r"k.cu:4: warning: sum is used before it has",
+        ),
+        (
+            "float s[4], m;\nfor (int i = 0; i < 4; ++i)\ns[i] += x[i];\nx[n] = s[n];",
+            "k.cu:4: warning: s is used before",
+        ),
+        (
+            'printf("%d", x[0]);',
+            "k.cu:2: warning: format .%d. expects argument of type .int., but argument 2 has type .double",
+        ),
+    ],
+)
+def test_a_warning_is_shown_though_the_kernel_is_in_the_cache(body, words, capfd):
+    for _ in range(2):
+        RawKernel(f"__global__ void k(float* x, int n) {{\n{body}\n}}", "k")((1,), (1,), (torch.zeros(4), 0))
+        assert re.search(words, capfd.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float m;\nif (threadIdx.x < n) m = x[0];\n__syncthreads();\nif (threadIdx.x < n) x[0] = m;",
+        "float sum;\nsum = 0;\nfor (int i = 0; i < n; ++i) sum += x[i];\nx[0] = sum;",
+        'unsigned long long i = n; printf("%llu %lu %f\\n", i, i, x[0]);',
+    ],
+)
+def test_what_may_be_right_has_no_warning(body, capfd):
+    RawKernel(f"__global__ void k(float* x, int n) {{\n{body}\n}}", "k")((1,), (1,), (torch.zeros(4), 1))
+    assert capfd.readouterr().err == ""
+
+
+def test_a_parameter_by_the_name_of_a_type():
+    x = torch.zeros(64)
+    code = "__global__ void k(float* x, int dim3, int uint3) { x[threadIdx.x] = blockDim.x + dim3 + uint3; }"
+    RawKernel(code, "k")((1,), (64,), (x, 1, 2))
+    assert x.eq(67).all()
+
+
+def test_what_is_kept_is_the_same_whichever_kernel_is_asked_for_first():
+    code = "__global__ void a(float* x) { x[0] = 1; }\n__global__ void b(float* x) { x[0] = 2; }"
+    asked = []
+    for first in "ab":
+        RawModule(code=code).first_that_compiles(first, asked.append)
+        RawModule(code=code, name_expressions=[first]).first_that_compiles(first, asked.append)
+    assert {one.names for one in asked} == {("a", "b")}

@@ -87,6 +87,21 @@ def test_a_disaster_is_a_clear_error_and_the_next_launch_works(disaster, compili
     assert torch.equal(x, y + 1)
 
 
+@pytest.mark.slow  # with time for a busy machine to come to the launch
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("for (;;)\nx[i] += 1;", r"on line [12] of k.cu, in block \(0, 0, 0\)"),
+        ("volatile int* flag = x;\nwhile (*flag != 77) ;", r"in a loop in block \(0, 0, 0\)"),
+    ],
+)
+def test_a_time_limit_names_the_place(body, place):
+    kernel, x = RawKernel(f"{HEAD}{body} }}", "k"), torch.zeros(64, dtype=torch.int32)
+    kernel._module._function(x.device, "k")  # compiled: what is measured is the launch
+    with pytest.raises(worker.TimeLimit, match=f"^k: stopped after 3 s.* It was {place}, thread"):
+        isolated(kernel, (1,), (64,), (x, 64), seconds=3)
+
+
 STACK = "volatile char a[1 << 20]; for (int j = 0; j < 1 << 20; ++j) a[j] = a[j] + i; x[i] = a[n];"
 MEMORY = (
     "for (;;) { volatile char* p = (volatile char*)malloc(1 << 20); for (int j = 0; j < 1 << 20; j += 4096) p[j] = 1; }"

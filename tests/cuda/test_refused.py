@@ -17,6 +17,7 @@ REFUSED = {
     "\n# include <thrust/device_vector.h> // sort\n": "thrust/device_vector.h runs on a GPU alone: .* call torch",
     '\n#include "cutlass/gemm.h"\n': "cutlass/gemm.h runs on a GPU alone: multiply tiles by nvcuda::wmma",
     "\n#include <cute/tensor.hpp>\n": "cute/tensor.hpp runs on a GPU alone: multiply tiles by nvcuda::wmma",
+    "\n#include <cublas_v2.h>\n": "cublas_v2.h runs on a GPU alone: it is called from a host program: call torch",
     "__shared__ int bins[256] = {0};": "an initialiser is not allowed for a __shared__ variable: let the threads write it",
     "__shared__ int n{3};": "an initialiser is not allowed",
     "__shared__ int m, n(3);": "an initialiser is not allowed",

@@ -221,3 +221,22 @@ def test_sizes_that_are_no_tuples_err_as_in_a_launch():
     for sizes in (((1,), 256), (1, (32,))):
         with pytest.raises(TypeError, match="must be a tuple of one to three integers"):
             lens.trace(kernel, *sizes, (torch.zeros(100),))
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "line"),
+    [
+        (
+            "float sum;\nfor (int i = 0; i < n; ++i)\nsum += x[i];\nif (threadIdx.x == 99) x[0] = sum;",
+            "uninitialised read",
+            4,
+        ),
+        ("if (threadIdx.x < 16)\nx[0] = __shfl_sync(0xffff0000, x[0], 1);", "wrong mask", 3),
+        ("if (threadIdx.x < 16)\nn = __shfl_sync(0xffffffff, n, 20);\nx[threadIdx.x] = n;", "wrong mask", 3),
+        ("assert(n == 3);", "failed assertion", 2),
+    ],
+)
+def test_what_no_access_shows_is_a_finding(body, kind, line):
+    kernel = RawKernel(f"__global__ void k(float* x, int n) {{\n{body}\n}}", "k")
+    (found,) = lens.trace(kernel, (1,), (32,), (torch.zeros(100), 4)).findings
+    assert (found.kind, found.lines) == (kind, (line,))

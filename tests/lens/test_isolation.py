@@ -5,6 +5,7 @@ import torch
 
 from kernels import lens, worker
 from kernels.cuda import LaunchError, RawKernel, isolated
+from kernels.lens.cuda import instrumented
 
 HEAD = """__device__ int deep(int n, volatile int* x) {
     volatile int a[64];
@@ -40,7 +41,7 @@ ERRORS = {
         STACKS,
     ),
     "a call of what is no code": ("((void (*)())16)();", "memory that is not there"),
-    "recursion": ("x[i] = deep(1 << 24, x);", "a stack overflow"),
+    "recursion": ("x[i] = deep(1 << 24, x);", r"a stack overflow on line \d of k.cu .* in block .0, 0, 0., thread"),
     "a large array": (STACK, "a stack overflow"),
     "a trap": ("if (i == 3) __trap();", f"__trap.. on line {BODY_LINE} of k.cu .* thread .3, 0, 0."),
     "abort": ("abort();", "abort.., which would end the whole process"),
@@ -68,6 +69,15 @@ def test_a_disaster_that_stops_the_worker(disaster):
     with pytest.raises(error, match=f"^k: {words}"):
         traced(body, x, seconds=20 if error is worker.MemoryLimit else 1, memory_bytes=256 << 20)
     unharmed(x)
+
+
+@pytest.mark.slow  # with time for a busy machine to come to the launch
+def test_a_time_limit_names_the_place():
+    kernel = RawKernel(HEAD.replace("BODY", "for (;;)\nx[i] += 1;"), "k")
+    kernel._module.first_that_compiles("k", instrumented.library)  # what is measured is the launch
+    place = f"(on line ({BODY_LINE}|{BODY_LINE + 1}) of k.cu|in a loop)"  # where it was, or where it let others go on
+    with pytest.raises(worker.TimeLimit, match=f"It was {place},? in block .0, 0, 0., thread"):
+        lens.trace(kernel, (1,), (64,), (torch.zeros(64, dtype=torch.int32), 64), seconds=3)
 
 
 @pytest.mark.parametrize("disaster", ERRORS)

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from kernels.cuda import gpu_compiler
-from kernels.cuda.cpu import build, elf, faults, guards, messages
+from kernels.cuda.cpu import build, elf, faults, guards, messages, warnings
 from kernels.cuda.cpu.variables import declared_variables, static_shared_bytes
 from kernels.cuda.errors import CompileError
 from kernels.cuda.order import current_seed
@@ -158,8 +158,11 @@ class Function:
 def load(source: Source) -> dict[str, Function]:
     """The kernels of a source by name, compiled unless the cache has them."""
     verdict = gpu_compiler.verdict(source)
-    found = functions(source, build.kernel_library(source), _open)
+    library = build.kernel_library(source)
+    found = functions(source, library, _open)
     verdict()
+    for one in warnings.of(source, library):
+        print(source.with_errors_located(f"{one.place}: warning: {one.words}"), file=sys.stderr)
     return found
 
 

@@ -23,7 +23,6 @@ _COMMON = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pipe", "-fno-stac
 # clang else drops it, and what follows runs. No contraction and no -march: the same results on every machine of an
 # architecture.
 _KERNEL = (
-    "-w",
     "-fno-strict-aliasing",
     "-fwrapv",
     "-fno-finite-loops",
@@ -38,6 +37,8 @@ _KERNEL = (
     "-nostartfiles",
     "-Wl,-Bsymbolic",
 )
+# Of what a learner is told: see warnings.py.
+_WARNED = ("-Wuninitialized", "-Wformat")
 # A loop that waits for such memory calls nothing of ours, so that every branch is made to call (runtime/worker.cpp).
 _WAITS = re.compile(
     r"(?<!asm )(?<!asm__ )\bvolatile\b(?!\s*\()|\bcuda::(?:std::)?(?:atomic|counting_sem|binary_sem|latch)"
@@ -74,9 +75,10 @@ def _kernels(
     own, standard = _options(source)
     options = [standard, *_KERNEL, *more]
     if compiler.is_clang():
-        options += ["-fno-caret-diagnostics", "-Wno-everything"]
+        options += ["-fno-caret-diagnostics", "-Wno-everything", *_WARNED, "-Wsometimes-uninitialized"]
     else:
         options += ["-fno-gnu-unique", "-fno-diagnostics-show-caret", "-ftrack-macro-expansion=0"]
+        options += [*_WARNED, "-Wmaybe-uninitialized", "-Wno-format-extra-args", "-Wno-format-zero-length"]
     arguments = ["-x", "c++", *own, *options, "-", *libraries]
     result = _library(kind, arguments, translate(source), _included_by(source), rewrites, options)
     if isinstance(result, Path):
@@ -141,16 +143,18 @@ def _rewritten(
     arguments: Sequence[str], text: str, rewrites: Sequence[Rewrite], library: str
 ) -> subprocess.CompletedProcess[str]:
     """Compiles with clang, whose intermediate code is rewritten before it is optimised and instrumented, and after that."""
-    unoptimised = ["-Xclang", "-disable-llvm-passes"]
+    unoptimised, warned = ["-Xclang", "-disable-llvm-passes"], ""
     for rewrite, passes in zip(rewrites, (unoptimised, []), strict=True):
         # Everything before the input file, but the linker's options, is the compiler's.
         front = arguments[: arguments.index("-")]
         done = compiler.run([*compiler.command(), *front, *passes, "-S", "-emit-llvm", "-o-", "-"], text)
         if done.returncode:
             return done
-        text = rewrite(done.stdout)
+        text, warned = rewrite(done.stdout), warned + done.stderr
         arguments = ["ir" if one == "c++" else one for one in arguments]
-    return compiler.run([*compiler.command(), *unoptimised, *arguments, "-o", library], text)
+    done = compiler.run([*compiler.command(), *unoptimised, *arguments, "-o", library], text)
+    done.stderr = warned + done.stderr
+    return done
 
 
 def _options(source: Source) -> tuple[list[str], str]:

@@ -71,6 +71,15 @@ def contents(folder: Path) -> bytes:
     return b"".join(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() for path in files)
 
 
+_SAID = ".warnings"
+
+
+def said_of(library: Path) -> str:
+    """What the compiler said when it made a file of the cache."""
+    said = library.with_suffix(_SAID)
+    return said.read_text() if said.exists() else ""
+
+
 def kept(path: Path, make: Callable[[str], subprocess.CompletedProcess[str]]) -> Path | str:
     """A file of the cache, made unless it is there; the compiler's output if that fails."""
     if path.exists():
@@ -83,6 +92,8 @@ def kept(path: Path, make: Callable[[str], subprocess.CompletedProcess[str]]) ->
         done = make(temporary)
         if done.returncode:
             return done.stderr
+        if done.stderr:
+            path.with_suffix(_SAID).write_text(done.stderr)
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)

@@ -65,6 +65,8 @@ def _of_source(source: Source, output: str) -> str:
     led_here = ""
     for line in output.splitlines():
         at = own.match(line)
+        if at and ": warning: " in line:
+            continue
         if at and "required from" in line:
             led_here = at[1]
         elif at:

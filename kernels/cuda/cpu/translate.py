@@ -25,6 +25,7 @@ _REFUSED_LIBRARIES = {
     r"thrust/": "it is called from a host program: call torch between launches",
     r"cut(?:lass|e)/": "multiply tiles by nvcuda::wmma of <mma.h>, which runs on both",
     r"cuda/ptx\b": "it is inline PTX",
+    r"(?:cublas|cudnn|cusolver|cusparse|cufft)\w*\.h": "it is called from a host program: call torch between launches",
 }
 _REFUSED_HEADERS = rf"""[ \t]*\#[ \t]*include[ \t]*[<"](?:{"|".join(_REFUSED_LIBRARIES)})[^>"\n]*[>"]"""
 _INITIALISED = "an initialiser is not allowed for a __shared__ variable: let the threads write it, then __syncthreads()"

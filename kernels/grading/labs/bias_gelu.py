@@ -66,7 +66,7 @@ def _shared(name: str, hint: str) -> Property:
             for trace in trial.traces if trial.case in ("even", "odd") else ():
                 if message := _spread(trace, trial.sizes["M"] * trial.sizes["N"]):
                     return f"{message}\n(with {trial.where})"
-        return evenly.broken(trials)
+        return _grows(trials) or evenly.broken(trials)
 
     return replace(evenly, broken=broken)
 
@@ -80,14 +80,30 @@ def _spread(trace: Trace, elements: int) -> str | None:
             f"{trace.blocks} programs handle {each:,} elements each, one block after another, and a GPU such as an H100 has "
             f"{processors} multiprocessors that could each have one"
         )
-    loads, threads = [one for one in trace.accesses if one.kind == "load" and "x" in one.names], trace.block[0]
-    block = sum(one.lanes + (one.masked or 0) for one in loads) // sum(one.requests for one in loads)
+    block, threads = _block(trace), trace.block[0]
     if block < threads // 2:
         return (
             f"a tl.load of x takes {block} elements, and a program has {threads} threads, {threads - block} too many: "
             "make the block larger, or num_warps smaller"
         )
     return None
+
+
+def _grows(trials: Sequence[Trial]) -> str | None:
+    """Blocks that hold a whole row in each case, however long it is: at some length no program has room for one."""
+    blocks = {
+        trial.sizes["N"]: _block(trace) for trial in trials if trial.case in ("even", "odd") for trace in trial.traces
+    }
+    if len(set(blocks.values())) > 1 and all(block >= N for N, block in blocks.items()):
+        each = ", ".join(f"{block:,} elements for N = {N:,}" for N, block in sorted(blocks.items()))
+        return f"the block grows with the row: {each}; choose one size, and let a longer row take more programs"
+    return None
+
+
+def _block(trace: Trace) -> int:
+    """Elements of a tl.load of x."""
+    loads = [one for one in trace.accesses if one.kind == "load" and "x" in one.names]
+    return sum(one.lanes + (one.masked or 0) for one in loads) // sum(one.requests for one in loads)
 
 
 EXERCISES = (

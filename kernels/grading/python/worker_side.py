@@ -6,7 +6,7 @@ import re
 import tempfile
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from triton.compiler.errors import CompilationError
 
 from kernels import check
+from kernels.grading.properties.differences import differing
 from kernels.grading.python import triton_compile
 
 
@@ -39,6 +40,7 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
     except BaseException as error:
         return [(None, {}, {}, _described(error, name, source))] * len(given)
     earlier: dict[tuple, torch.Tensor] = {}
+    results: list[tuple[torch.Tensor, torch.Tensor]] = []
     for args in given:
         args = {key: _again(arg, key, earlier) if isinstance(arg, torch.Tensor) else arg for key, arg in args.items()}
         # What the function may do to a tensor, such as give it other memory, it does not do to these.
@@ -46,6 +48,8 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
         try:
             with check.nan_filled_memory(), check.quiet():
                 result, facts = observe(function, args)
+                _check_earlier(results)
+                results += _with_copies(result, left)
                 left = {key: arg.clone() for key, arg in left.items()}
                 found.append((_tensors(result), left, facts, None))
         except SystemExit:
@@ -53,6 +57,25 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
         except BaseException as error:
             found.append((None, {}, {}, _described(error, name, source)))
     return found
+
+
+def _check_earlier(results: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """RuntimeError: a result of an earlier call is no longer what it was. results: tensors with their copies."""
+    if any(differing(one.detach(), copy).any() for one, copy in results):
+        raise RuntimeError(
+            "the result of an earlier call has changed: each call returns memory of its own, which the caller keeps"
+        )
+
+
+def _with_copies(result: Any, given: Mapping[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """The tensors of a result, but for those that lie in an argument, each with a copy."""
+    own = {arg.untyped_storage().data_ptr() for arg in given.values()}
+    results = result if isinstance(result, (tuple, list)) else [result]
+    return [
+        (one, copy)
+        for one, copy in zip(results, _tensors(result), strict=True)
+        if one.untyped_storage().data_ptr() not in own
+    ]
 
 
 def _again(arg: torch.Tensor, key: str, earlier: dict[tuple, torch.Tensor]) -> torch.Tensor:

@@ -1,6 +1,8 @@
 // How Python prepares a traced launch and takes its result (kernels/lens/cuda/run.py). The launch itself is the runtime's.
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <ucontext.h>
 
 #include <algorithm>
 
@@ -51,12 +53,31 @@ LaunchInfo launch_of(const LaunchSetup& given) {
     return launch;
 }
 
+uint64_t running_code(const void* context) {
+    const mcontext_t& at = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+    return uint64_t(at.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+    return at.pc;
+#else
+    return 0;
+#endif
+}
+
 // An access that the processor refuses: the last event is it, but for what a thread does to its own stack.
-void on_fault(int signal, siginfo_t* info, void*) {
+void on_fault(int signal, siginfo_t* info, void* context) {
     ::signal(signal, SIG_DFL);
     const char* what = "an access to memory that is not there or not aligned";
+    static char text[160];  // which line it is, ../cuda/run.py knows
     if (recorder.below_stack(info->si_addr)) {
-        what = "a stack overflow (recursion that goes too deep, or a local array that is too large)";
+        snprintf(text, sizeof text, "a stack overflow at code %u (recursion that goes too deep, or a local array that is too large)",
+                 recorder.last_code());
+        what = text;
+        recorder.deliver();
+    } else if (running_code(context) == uint64_t(info->si_addr) && recorder.has_code(info->si_addr)) {
+        // An interrupt has forbidden the kernel to run (../../cuda/cpu/runtime/faults.cpp).
+        snprintf(text, sizeof text, "interrupted at code %u", recorder.pc_of(info->si_addr));
+        what = text;
         recorder.deliver();
     } else if (!recorder.running()) {
         return;  // the same instruction again, and the process dies

@@ -68,6 +68,9 @@ class alignas(apart) Recorder {
     }
     bool fault(const void* address);  // the last event would crash, or what follows it; false: it is none of a thread's
     bool running() const { return self == variables; }
+    uint32_t pc_of(const void* caller) const { return uint32_t(reinterpret_cast<uint64_t>(caller) - base); }
+    bool has_code(const void* at) const { return reinterpret_cast<uint64_t>(at) - base < 1u << 28; }  // or nearly
+    uint32_t last_code() const { return next != first ? next[-1].pc() : 0; }  // that the thread which runs was seen in
     bool below_stack(const void* address) const;  // of the thread that runs, where nothing else of its is
     void prepare(const Kernel& kernel, uint64_t base, bool polls, LaunchInfo launch, std::vector<uint64_t> sample);
     std::string result();
@@ -89,7 +92,6 @@ class alignas(apart) Recorder {
     static constexpr uint32_t none = ~0u;
     static Thread no_thread;
 
-    uint32_t pc_of(const void* caller) const { return uint32_t(reinterpret_cast<uint64_t>(caller) - base); }
     void push(Kind kind, uint32_t how, Event event) {
         if (next == end) return begin(event);
         if (kind == Kind::write) *next_write++ = next;

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from kernels.cuda.cpu.warnings import Warned
 from kernels.cuda.source import Line, Source, in_order
 from kernels.hardware import WARP
 from kernels.lens.arrays import Array, address, indexed, outside, with_name_in
@@ -81,6 +82,15 @@ def read(
             merged[key] = replace(first, count=first.count + found.count)
     stopped = () if error is None or _FAULT in error else _stopped(error, source)
     return (*sorted(merged.values(), key=lambda one: in_order(one.lines[-1])), *stopped)
+
+
+def without_a_value(warnings: Sequence[Warned], source: Source) -> tuple[Finding, ...]:
+    """Of the compiler's warnings, those of local variables, which lie in registers: no access shows them."""
+    return tuple(
+        Finding("uninitialised read", (source.line(one.filename, one.number),), None, (), one.variable, one.words)
+        for one in warnings
+        if one.variable
+    )
 
 
 def _by_index(row: _Row, arrays: Sequence[Array]) -> bool:
@@ -181,13 +191,15 @@ _FAULT = "an access to memory that is not there or not aligned"
 
 
 def _stopped(error: str, source: Source) -> tuple[Finding, ...]:
-    """A barrier or collective that threads never leave, from the runtime's words."""
+    """What a launch stopped at, such as a barrier that threads never leave, from the runtime's words."""
     kinds = {
-        "a barrier that not every": "divergent barrier",
-        "a deadlock": "deadlock",
-        "a wait without end": "deadlock",
+        "^a barrier that not every": "divergent barrier",
+        "^a deadlock|^a wait without end": "deadlock",
+        "^a stack overflow": "stack overflow",
+        "^assertion `": "failed assertion",
+        ": its mask | The mask names ": "wrong mask",
     }
-    kind = next((kind for words, kind in kinds.items() if error.startswith(words)), None)
+    kind = next((kind for words, kind in kinds.items() if re.search(words, error)), None)
     if kind is None:
         return ()
     named = re.findall(rf"on line (\d+) of ({'|'.join(map(re.escape, source.texts))})", error)

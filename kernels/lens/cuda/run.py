@@ -8,13 +8,14 @@ import json
 import math
 import os
 import re
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
-from kernels.cuda import Kernel, arguments, cpu, order
-from kernels.cuda.cpu import build, symbols, translate
+from kernels.cuda import Kernel, LaunchError, arguments, cpu, order
+from kernels.cuda.cpu import build, symbols, translate, warnings
 from kernels.cuda.source import in_order
 from kernels.hardware import WARP
 from kernels.lens.arrays import Array, named_arrays
@@ -40,6 +41,7 @@ def run(
     sampled: int | None,
 ) -> tuple[Trace, tuple, dict[str, bytes]]:
     """The trace, the tensors as the launch left them, and those of the source's variables that it changed."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # as in isolated
     grid, block = arguments.dimensions(grid, "grid"), arguments.dimensions(block, "block")
     arguments.block_threads(block)
     loaded = instrumented.load(kernel)
@@ -67,6 +69,12 @@ def run(
     os.environ["KERNELS_CPU_THREADS"] = "1"
     with order(seed) if seed is not None else contextlib.nullcontext():
         error = function.launch(grid, block, copies, packed, shared_mem, kernel._module._cooperative)
+    if error and (at := re.search(r" at code (\d+)", error)):
+        code = int(at[1]) + 1  # as of what returns there
+        filename, number = in_order(symbols.source_lines(loaded.path, source, [code])[code].line)
+        error = error.replace(at[0], f" on line {number} of {filename or source.filename}" if number else "")
+    if error and error.startswith("interrupted"):
+        raise LaunchError(error)
     raw = json.loads(lens.kernels_lens_result())
 
     # Regions by number, as cpu/launch.cpp has them; the last is dynamic shared memory.
@@ -98,7 +106,8 @@ def run(
             simt_efficiency=raw["steps_of_lanes"] / (WARP * raw["steps"]) if raw["steps"] else 1.0,
             blocks_run=len(sample) if sample else count,
             blocks=count,
-            findings=findings.read(raw["findings"], lines, arrays, grid, block, error, source),
+            findings=findings.read(raw["findings"], lines, arrays, grid, block, error, source)
+            + findings.without_a_value(warnings.of(source, loaded.path), source),
             error=error,
             busiest={name: most for name, most in zip(named, raw["busiest"], strict=False) if most},
         ),

@@ -131,7 +131,25 @@ MUTANTS = [
             "    return KEPT.setdefault((x.shape, x.dtype), y)\n\n\nKEPT = {}",
             _AGAIN,
         ),
+        (
+            "one output for all calls of a shape",
+            f"def bias_gelu(x, bias):\n    M, N = x.shape\n    {_EMPTY}",
+            "OUTPUTS = {}\n\n\ndef bias_gelu(x, bias):\n    M, N = x.shape\n"
+            "    y = OUTPUTS.setdefault((x.shape, x.dtype), torch.empty_like(x))",
+            _ENDS,
+        ),
         ("a grid of one program, and a block of everything", _GRID, _WHOLE, _SHARED),
+        (
+            "a block as long as the row",
+            _WHOLE_TEXT,
+            _WHOLE_TEXT.replace(
+                "tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)", "tl.program_id(0) * N + tl.arange(0, BLOCK)"
+            )
+            .replace("places < M * N", "tl.arange(0, BLOCK) < N")
+            .replace("(triton.cdiv(M * N, 1024),)", "(M,)")
+            .replace("BLOCK=1024", "BLOCK=triton.next_power_of_2(N)"),
+            _SHARED,
+        ),
         ("the first program does it all, in a loop", _BODY, _LOOP, _SHARED),
         (
             "x loaded again for the factor, where no sector is whole",

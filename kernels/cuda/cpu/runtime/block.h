@@ -79,6 +79,7 @@ class Block {
     uint32_t thread_number() const { return thread->running; }
 
     std::string explain() const;  // why the block cannot go on
+    std::string place() const;    // where its first waiting thread is
     std::string thread_name() const { return thread_name(thread->running); }
     std::string thread_name(uint32_t thread) const;
 

@@ -41,6 +41,12 @@ std::string Block::thread_name(uint32_t thread) const {
            triple({thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1]});
 }
 
+std::string Block::place() const {
+    for (uint32_t number = 0; number < thread->count; ++number)
+        if (waiting[number].where != Waiting::nowhere) return describe(*waiting[number].site) + " in " + thread_name(number);
+    return block_name();
+}
+
 static std::string counted(uint64_t count, const char* noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }

@@ -77,6 +77,7 @@ void Worker::work(Launch& entered, bool for_now) {
         Block* first = *std::min_element(parked.begin(), parked.end(), before);
         launch->fail(first->number, first->explain());
     }
+    if (launch->interrupted && !parked.empty()) launch->fail(parked.front()->number, parked.front()->place());
     if (launch->failed) abandon();
 }
 

@@ -41,8 +41,10 @@ def _broadcast(random: torch.Generator, M: int, N: int) -> Call:
     return Call(args, {"y": a[:, None] + b}, grid=(blocks(N, 8), blocks(M, 4)), block=(8, 4))
 
 
-def _pool(random: torch.Generator, n: int) -> Call:
+def _pool(random: torch.Generator, n: int, least: float = 1) -> Call:
     x = whole(random, 4 * n)
+    if least < 0:  # no number that a kernel may begin with is below them
+        x = x.abs() * least
     return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x.view(n, 4).amax(1)}, grid=(blocks(n, 32),), block=(32,))
 
 
@@ -121,7 +123,7 @@ DRILLS = (
     drill(
         "pool",
         _pool,
-        {"even": {"n": 32}, "odd": {"n": 45}},
+        {"even": {"n": 32}, "odd": {"n": 45}, "low": {"n": 8, "least": -1e15}},
         {"odd": {"n": range(33, 100)}},
         "y[i] is the largest of x[4 i] to x[4 i + 3]",
         {

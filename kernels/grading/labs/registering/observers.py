@@ -198,10 +198,10 @@ def _misdeclared(*calls: Calls) -> tuple[set[str], set[str], int] | None:
 
 
 def _mixed(function: Callable, x: torch.Tensor, eps: float, dy: torch.Tensor, dx: torch.Tensor) -> bool:
-    """Whether a forward of other values, between a forward and its backward, goes into the gradient."""
+    """Whether a forward of other values and another eps, between a forward and its backward, goes into the gradient."""
     start = x.clone().requires_grad_()
     y = function(start, eps)
-    function((1 - 2 * x).requires_grad_(), eps)
+    function((1 - 2 * x).requires_grad_(), eps + 1)
     (found,) = torch.autograd.grad(y, start, dy)
     return not torch.allclose(found, dx)
 

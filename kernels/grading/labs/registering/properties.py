@@ -138,6 +138,6 @@ def mixed(is_so: bool, trial: Trial) -> str | None:
     if not is_so:
         return None
     return (
-        "the operator was called with x, then with other values, and then the first call's backward was run: its gradient is "
-        "that of the other values"
+        "the operator was called with x, then with other values and another eps, and then the first call's backward was run: "
+        "its gradient is not that of the first"
     )

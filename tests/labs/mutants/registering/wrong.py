@@ -157,6 +157,13 @@ MUTANTS = [
             _OWN,
         ),
         (
+            "the last eps, outside of ctx",
+            f"x, ctx.eps = inputs\n    {_SAVED}\n\n\ndef backward(ctx, dy):\n    {_LOADED}\n    {_CALL}",
+            f"x, LAST[0] = inputs\n    {_SAVED}\n\n\nLAST = [0.0]\n\n\ndef backward(ctx, dy):\n    {_LOADED}\n"
+            f"    {_CALL.replace('ctx.eps', 'LAST[0]')}",
+            _OWN,
+        ),
+        (
             "a backward that says it changes dy",
             _BACKWARD_OP,
             _BACKWARD_OP.replace("()", '{"dy"}'),

@@ -6,7 +6,7 @@
 
 // The kernel library's own printf: hidden, so the process keeps the C library's. As CUDA's, it returns the number of
 // arguments, here by counting conversions, and -1 without a format.
-extern "C" inline int printf(const char* format, ...) {
+extern "C" __attribute__((format(printf, 1, 2))) inline int printf(const char* format, ...) {
     if (!format) return -1;
     char text[1024];
     va_list arguments, again;

@@ -57,10 +57,10 @@ inline void poll(Site site) {
 
 }  // namespace kernels
 
-#define threadIdx (reinterpret_cast<const uint3&>(KERNELS_BUILT_IN(0, thread_index)))
-#define blockIdx (reinterpret_cast<const uint3&>(KERNELS_BUILT_IN(1, block_index)))
-#define blockDim (reinterpret_cast<const dim3&>(KERNELS_BUILT_IN(2, block_dim)))
-#define gridDim (reinterpret_cast<const dim3&>(KERNELS_BUILT_IN(3, grid_dim)))
+#define threadIdx (reinterpret_cast<const ::uint3&>(KERNELS_BUILT_IN(0, thread_index)))
+#define blockIdx (reinterpret_cast<const ::uint3&>(KERNELS_BUILT_IN(1, block_index)))
+#define blockDim (reinterpret_cast<const ::dim3&>(KERNELS_BUILT_IN(2, block_dim)))
+#define gridDim (reinterpret_cast<const ::dim3&>(KERNELS_BUILT_IN(3, grid_dim)))
 
 static constexpr int warpSize = 32;
 
