@@ -106,8 +106,8 @@ def plain_tile(x, w, group: int = 1) -> dict[str, int]:
 
 
 def large_tile(x, w) -> dict[str, int]:
-    """128×256 values of y in the registers of 8 warps; half of that where lines are no vectors, and each value of x and w has an
-    address of its own there. float32 takes twice the room, and its products many instructions."""
+    """128×256 values of y in the registers of 8 warps; half of that where lines are no vectors, since each value of x and w has
+    an address of its own there. float32 takes twice the room, and its products many instructions."""
     (_, M, K), N = x.shape, w.shape[2]
     if not on_tensor_cores(x) or M <= 64 or N <= 64:
         return plain_tile(x, w, group=8) | {"STAGES": 3}

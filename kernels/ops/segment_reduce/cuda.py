@@ -49,9 +49,7 @@ def parts(x, offsets, mean):
         arguments = (rows, offsets, y, partial, rows.stride(0), S, T, D, across, mean)
         kernel(FILE, "segment_parts", x.dtype, size, PART)(grid, (32 * WARPS,), arguments)
     grid, across = stripes(S, D)
-    kernel(FILE, "segment_join", x.dtype, PART)(
-        grid, (32 * WARPS,), (partial, offsets, y, S, T, D, across, mean)
-    )
+    kernel(FILE, "segment_join", x.dtype, PART)(grid, (32 * WARPS,), (partial, offsets, y, S, T, D, across, mean))
     return y
 
 

@@ -36,7 +36,9 @@ def validate(x, offsets, mean) -> None:
         raise ValueError(f"x: got shape {tuple(x.shape)}, expected (T, D)")
     arguments.integers("offsets", offsets)
     if offsets.dim() != 1 or not offsets.numel():
-        raise ValueError(f"offsets: got shape {tuple(offsets.shape)}, expected (S + 1,), where each of S segments begins")
+        raise ValueError(
+            f"offsets: got shape {tuple(offsets.shape)}, expected (S + 1,), where each of S segments begins"
+        )
     if offsets.device != x.device:
         raise ValueError(f"offsets: is on {offsets.device}, expected {x.device} like x")
     if not isinstance(mean, bool):
@@ -48,7 +50,9 @@ def validate(x, offsets, mean) -> None:
         raise ValueError(f"offsets: got {ends[0]} first and {ends[1]} last, expected 0 and {len(x)}, the rows of x")
     if (falls := offsets.diff() < 0).any():
         at = int(falls.nonzero()[0])
-        raise ValueError(f"offsets: got {offsets[at + 1].item()} behind {offsets[at].item()}, expected no smaller number")
+        raise ValueError(
+            f"offsets: got {offsets[at + 1].item()} behind {offsets[at].item()}, expected no smaller number"
+        )
 
 
 def validate_backward(dy, x, offsets, mean) -> None:

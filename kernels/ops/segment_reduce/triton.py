@@ -1,8 +1,8 @@
 """Level 4: sums of segments in Triton, forward and backward.
 
 segment          one program a segment and a stripe of columns.
-parts            one program as many rows as every other, whatever segments they are of; a second kernel adds up what parts have of
-                 a segment that goes over their ends.
+parts            one program as many rows as every other, whatever segments they are of; a second kernel adds up what parts have
+                 of a segment that goes over their ends.
 backward-parts   the rows of a part get the gradients of their segments.
 """
 

@@ -47,7 +47,7 @@ def first_row_alone(dy, x, offsets, mean):
 wrong = partial(variant, SIGNATURE, __file__, forward=segment_reduce, backward=segment_reduce_backward)
 FIRST_LANES = edited(cuda.warp, "sum.at[i] += __shfl_xor_sync(0xffffffff, sum.at[i], apart);", "continue;")
 LEFT_AT_ENDS = edited(cuda.parts, "sum.at[0] += partial[(from * 2 + 1) * D + at.column];", "sum.at[0] += 0.0f;")
-ONE_BEHIND = edited(cuda.parts, "if (offsets[middle] <= t)", "if (offsets[middle] < t)")
+WRONG_SLOT = edited(cuda.parts, "(begin >= first)) * D", "(begin > first)) * D")
 PART_ALONE = edited(cuda.backward, "t += at.row; t < here", "t += at.row; t < min(here, first + PART / 2)")
 VARIANTS = (
     wrong(1, "next-row", "counts the row at a segment's end to it", forward=with_the_next_row),
@@ -55,7 +55,7 @@ VARIANTS = (
     wrong(1, "never-divided", "a mean is a sum", forward=never_divided),
     wrong(5, "first-lanes", "leaves out the rows of a warp's other lanes", forward=FIRST_LANES),
     wrong(5, "left-at-ends", "forgets what the first part has of a segment", forward=LEFT_AT_ENDS),
-    wrong(5, "one-behind", "a part begins with the segment before its first row's", forward=ONE_BEHIND),
+    wrong(5, "wrong-slot", "takes a segment that begins with a part for one from before it", forward=WRONG_SLOT),
     wrong(1, "gradient-divided-by-all", "divides by the number of segments", backward=divided_by_all),
     wrong(1, "gradient-of-before", "rows have the gradient of the segment before", backward=of_the_segment_before),
     wrong(1, "gradient-first-row", "the first row of a segment alone has a gradient", backward=first_row_alone),
