@@ -14,7 +14,6 @@ from pathlib import Path
 import triton
 import triton.language as tl
 
-from kernels.machine import target
 from kernels.operation import Variant
 from kernels.ops.matmul import products
 from kernels.triton.launch import launch
@@ -77,7 +76,7 @@ def matmul_tiles_kernel(
 def multiply(tile, x, w, y, bias, dy, activation) -> None:
     B, M, K = x.shape
     N = w.shape[2]
-    tile = tile(x, w)
+    tile = tile(M, N, K, x.itemsize)
     # A batch of one may have any stride, and one matrix for all of a batch has the stride 0.
     strides = (
         x.stride(0) if B > 1 else 0,
@@ -98,32 +97,17 @@ def side(n: int, most: int) -> int:
     return max(min(triton.next_power_of_2(n), most), 16)
 
 
-def plain_tile(x, w, group: int = 1) -> dict[str, int]:
-    """Before sm_80 Triton multiplies without tensor cores, and operands twice as deep do not fit in the registers."""
-    (_, M, K), N, deepest = x.shape, w.shape[2], 32 if on_tensor_cores(x) else 16
-    sides = {"BLOCK_M": side(M, 64), "BLOCK_N": side(N, 64), "BLOCK_K": side(K, deepest)}
+def plain_tile(M: int, N: int, K: int, itemsize: int, group: int = 1) -> dict[str, int]:
+    sides = {"BLOCK_M": side(M, 64), "BLOCK_N": side(N, 64), "BLOCK_K": side(K, 32)}
     return {"GROUP_M": group, **sides, "STAGES": 1, "num_warps": 4}
 
 
-def large_tile(x, w) -> dict[str, int]:
-    """128×256 values of y in the registers of 8 warps; half of that where lines are no vectors, since each value of x and w has
-    an address of its own there. float32 takes twice the room, and its products many instructions."""
-    (_, M, K), N = x.shape, w.shape[2]
-    if not on_tensor_cores(x) or M <= 64 or N <= 64:
-        return plain_tile(x, w, group=8) | {"STAGES": 3}
-    widest = 256 if of_vectors(x) and of_vectors(w) else 128
-    sides = {"BLOCK_M": side(M, 128), "BLOCK_N": side(N, widest), "BLOCK_K": side(K, 64)}
+def large_tile(M: int, N: int, K: int, itemsize: int) -> dict[str, int]:
+    """128×256 values of y in the registers of 8 warps; float32 takes twice the room, and its products many instructions."""
+    if itemsize == 4 or M <= 64 or N <= 64:
+        return plain_tile(M, N, K, itemsize, group=8) | {"STAGES": 3}
+    sides = {"BLOCK_M": side(M, 128), "BLOCK_N": side(N, 256), "BLOCK_K": side(K, 64)}
     return {"GROUP_M": 8, **sides, "STAGES": 3, "num_warps": 8}
-
-
-def on_tensor_cores(x) -> bool:
-    return x.itemsize < 4 and target(x.device).capability >= 80
-
-
-def of_vectors(x) -> bool:
-    """Whether Triton knows that lines of x, rows or columns, are made of 16-byte vectors: it looks for multiples of 16."""
-    near, far = sorted(x.stride()[1:])
-    return near == 1 and far % 16 == 0 and x.data_ptr() % 16 == 0
 
 
 SOURCE = (Path(__file__), Path(products.__file__))
