@@ -41,6 +41,7 @@ from kernels.ops.residual_dropout import residual_dropout
 from kernels.ops.rms_norm import rms_norm
 from kernels.ops.rope import rope
 from kernels.ops.scan import scan
+from kernels.ops.segment_reduce import segment_reduce
 from kernels.ops.softmax import softmax
 from kernels.ops.swiglu import geglu, swiglu
 from kernels.systems import demo
@@ -70,6 +71,7 @@ __all__ = [
     "residual_dropout",
     "rope",
     "scan",
+    "segment_reduce",
     "softmax",
     "swiglu",
     "validate",

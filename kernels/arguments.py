@@ -83,11 +83,17 @@ def integers(
         raise ValueError(f"{name}: is on {value.device}, expected {of.device} like {other}")
 
 
+def known(value: torch.Tensor) -> bool:
+    """Whether the values of a tensor can be looked at without waiting: on a CPU, where nothing traces or transforms them."""
+    if type(value) is not torch.Tensor or value.get_device() >= 0 or torch.compiler.is_compiling():
+        return False
+    return peek_interpreter_stack() is None
+
+
 def below(name: str, value: torch.Tensor, limit: int, ignored: int | None = None) -> None:
     """Integers from 0 to limit - 1, or `ignored`: looked at on a CPU alone. On a GPU a look would wait for all that is queued
     there: kernels themselves assert it, as PyTorch's do."""
-    known = type(value) is torch.Tensor and value.get_device() < 0 and peek_interpreter_stack() is None
-    if not known or torch.compiler.is_compiling():
+    if not known(value):
         return
     value = value.long()  # of the integers of 8 bits none is 256
     outside = (value < 0) | (value >= limit)

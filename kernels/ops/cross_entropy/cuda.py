@@ -16,8 +16,9 @@ FILE = Path(__file__).with_name("cross_entropy.cu")
 VECTORS = 4  # of a thread of the backward
 
 
-def by_rows(x, target, loss, lse, scale, dx, ignore_index, label_smoothing, z_loss) -> None:
-    """Writes loss, lse and dx, of which the last two may be None; dx may be the memory of x, a contiguous matrix."""
+def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=None, dx=None) -> None:
+    """Writes loss and, unless it is None, lse; into dx, which may be a contiguous matrix x itself, the gradient of the losses'
+    sum times scale, a float32 on the GPU: for a caller who knows it beforehand, as one of a mean does."""
     if not x.numel():
         return
     x = as_rows(x)
@@ -30,7 +31,7 @@ def by_rows(x, target, loss, lse, scale, dx, ignore_index, label_smoothing, z_lo
 
 def online(x, target, *parameters):
     loss, lse = empty_outputs(x, target)
-    by_rows(x, target, loss, lse, None, None, *parameters)
+    by_rows(x, target, loss, lse, *parameters)
     return loss, lse
 
 

@@ -24,20 +24,16 @@ ASSERTING = {"debug": True, "sanitize_overflow": False}
 
 @triton.jit
 def cross_entropy_kernel(
-    x_ptr, target_ptr, loss_ptr, lse_ptr, scale_ptr, dx_ptr, x_stride, N, ignore_index, smoothing, z_loss,
+    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, N, ignore_index, smoothing, z_loss,
     SMOOTH: tl.constexpr, Z_LOSS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """loss and lse of a row; where there is a dx, also the gradient of the loss, times the scale. lse may be None."""
+    """loss and lse of a row."""
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
     x_ptr += row * x_stride
     target = tl.load(target_ptr + row)
     if target == ignore_index:
         tl.store(loss_ptr + row, 0.0)
-        if lse_ptr is not None:
-            tl.store(lse_ptr + row, 0.0)
-        if dx_ptr is not None:
-            for start in range(0, N, BLOCK_N):
-                tl.store(dx_ptr + row * N + start + lanes, tl.zeros((BLOCK_N,), tl.float32), mask=start + lanes < N)
+        tl.store(lse_ptr + row, 0.0)
         return
     tl.device_assert((target >= 0) & (target < N), "target: expected 0 to the number of columns - 1, or ignore_index")
 
@@ -68,20 +64,7 @@ def cross_entropy_kernel(
     if Z_LOSS:
         loss += z_loss * lse * lse
     tl.store(loss_ptr + row, loss)
-    if lse_ptr is not None:
-        tl.store(lse_ptr + row, largest.to(tl.float64) + log_sum.to(tl.float64))
-
-    if dx_ptr is not None:
-        scale = tl.load(scale_ptr)
-        of_p = scale * (1 + 2 * z_loss * lse if Z_LOSS else 1.0) / total
-        blocks = tl.cdiv(N, BLOCK_N)
-        for block in range(blocks):
-            # From the end: what was read last is still in the cache.
-            columns = (blocks - 1 - block) * BLOCK_N + lanes
-            x = tl.load(x_ptr + columns, mask=columns < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
-            wanted = tl.where(columns == target, 1 - smoothing, 0.0) + smoothing / N
-            dx = tl.exp(x - largest) * of_p - scale * wanted
-            tl.store(dx_ptr + row * N + columns, dx, mask=columns < N, cache_modifier=".cs")
+    tl.store(lse_ptr + row, largest.to(tl.float64) + log_sum.to(tl.float64))
 
 
 @triton.jit
@@ -107,19 +90,19 @@ def tile(N: int) -> dict[str, int]:
     return {"BLOCK_N": block, "num_warps": max(block // 512, 1)}
 
 
-def by_rows(x, target, loss, lse, scale, dx, ignore_index, label_smoothing, z_loss) -> None:
-    """Writes loss, lse and dx, of which the last two may be None; dx may be the memory of x, a contiguous matrix."""
+def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss) -> None:
+    """Writes loss and lse."""
     if not x.numel():
         return
     x = as_rows(x)
     parameters = x.stride(0), x.shape[1], ignore_index, label_smoothing, z_loss
     options = tile(x.shape[1]) | {"SMOOTH": label_smoothing > 0, "Z_LOSS": z_loss > 0} | ASSERTING
-    launch(cross_entropy_kernel, (len(x),), x, target.contiguous(), loss, lse, scale, dx, *parameters, **options)
+    launch(cross_entropy_kernel, (len(x),), x, target.contiguous(), loss, lse, *parameters, **options)
 
 
 def online(x, target, *parameters):
     loss, lse = empty_outputs(x, target)
-    by_rows(x, target, loss, lse, None, None, *parameters)
+    by_rows(x, target, loss, lse, *parameters)
     return loss, lse
 
 

@@ -41,7 +41,7 @@ def forward(write: Callable[..., None], x, weight, target, ignore_index, label_s
     at_target, total = (torch.zeros_like(targets, dtype=torch.float64) for _ in range(2))
     for some, logits in parts(as_rows(x), weight):
         found.append(torch.empty_like(at_target))
-        write(logits, any_class, scratch, found[-1], None, None, -1, 0.0, 0.0)
+        write(logits, any_class, scratch, found[-1], -1, 0.0, 0.0)
         inside = (targets >= some.start) & (targets < some.stop)
         at = (targets - some.start).clamp(0, logits.shape[1] - 1)
         at_target += torch.where(inside, logits.gather(1, at[:, None])[:, 0], 0)

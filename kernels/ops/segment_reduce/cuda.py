@@ -1,0 +1,72 @@
+"""Level 5: the Python side of segment_reduce.cu."""
+
+from pathlib import Path
+
+import torch
+
+from kernels.arguments import as_rows, empty_contiguous
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import pack_size, power_of_2_from
+from kernels.cuda.template import kernel
+from kernels.operation import Variant
+from kernels.ops.segment_reduce.native import empty_sums
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("segment_reduce.cu")
+WARPS = 4  # of a block, as segment_reduce.cu has it
+PART = 128  # rows of a warp, where rows are divided evenly
+
+
+def stripes(many: int, packs: int) -> tuple[tuple[int, int], int]:
+    """The grid, for so many warps in every stripe of columns and so many packs in a row; and how many lanes lie across."""
+    across = min(power_of_2_from(packs), 32)
+    return (-(-many // WARPS), -(-packs // across)), across
+
+
+def warp(x, offsets, mean):
+    y = empty_sums(x, offsets)
+    if not y.numel():
+        return y
+    rows, (S, D) = as_rows(x), y.shape
+    size = pack_size(D, rows, y)
+    grid, across = stripes(S, D // size)
+    arguments = (rows, offsets.contiguous(), y, rows.stride(0), S, len(x), D, across, mean)
+    kernel(FILE, "segment_warp", x.dtype, size)(grid, (32 * WARPS,), arguments)
+    return y
+
+
+def parts(x, offsets, mean):
+    """Every warp has as many rows, however long segments are."""
+    y = empty_sums(x, offsets)
+    if not y.numel():
+        return y
+    rows, offsets, (S, D), T = as_rows(x), offsets.contiguous(), y.shape, len(x)
+    many = -(-T // PART)
+    partial = torch.empty((many, 2, D), dtype=torch.float32, device=x.device)
+    if T:
+        size = pack_size(D, rows, y)
+        grid, across = stripes(many, D // size)
+        arguments = (rows, offsets, y, partial, rows.stride(0), S, T, D, across, mean)
+        kernel(FILE, "segment_parts", x.dtype, size, PART)(grid, (32 * WARPS,), arguments)
+    grid, across = stripes(S, D)
+    kernel(FILE, "segment_join", x.dtype, PART)(grid, (32 * WARPS,), (partial, offsets, y, S, T, D, across, mean))
+    return y
+
+
+def backward(dy, x, offsets, mean):
+    dx = empty_contiguous(x)
+    if dx.numel():
+        rows, (T, D) = as_rows(dy), x.shape
+        size = pack_size(D, rows, dx)
+        grid, across = stripes(-(-T // PART), D // size)
+        arguments = (rows, offsets.contiguous(), dx, rows.stride(0), len(rows), T, D, across, mean)
+        kernel(FILE, "segment_backward", x.dtype, size, PART)(grid, (32 * WARPS,), arguments)
+    return dx
+
+
+SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "vectors")), Path(__file__))
+FORWARD = (
+    Variant(5, "warp", warp, "a warp a segment", SOURCE, needs_compiler),
+    Variant(5, "parts", parts, "as many rows for every warp, joined by a second kernel", SOURCE, needs_compiler),
+)
+BACKWARD = (Variant(5, "backward-parts", backward, "each row gets its segment's gradient", SOURCE, needs_compiler),)
