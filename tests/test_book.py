@@ -295,3 +295,10 @@ def test_colours_leave_the_source_as_it_is(path):
         source = "".join(cell["source"])
         if cell["cell_type"] == "code":
             assert "".join(token for _, _, token in lexer.get_tokens_unprocessed(source)) == source, cell["id"]
+
+
+@pytest.mark.parametrize("language", ["cuda", "triton", "torch"])
+def test_a_submission_has_the_colours_of_its_language(language):
+    lexer = extension("highlighting").CellLexer()
+    kinds = {value: str(kind) for _, kind, value in lexer.get_tokens_unprocessed(f"%%{language} map\nreturn 1\n")}
+    assert kinds["return"].startswith("Token.Keyword")
