@@ -1,7 +1,7 @@
 """Source code as a notebook's output: as it stands in text, and coloured by whatever shows the notebook.
 
 The coloured form is a fenced block of Markdown. JupyterLab and the book colour it as they colour code cells, in the light
-and in the dark, and a stored output holds no colours that could differ from theirs.
+and in the dark, and a stored output holds no colours that could differ from theirs. Its lines fit the book's page.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from kernels.narrow import narrow
 
 _ASIDE = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.DOTALL)
 # JupyterLab's editor knows no CUDA C; the book takes C++ in an output for CUDA C.
@@ -50,7 +52,7 @@ class Listing:
         return self.source.strip("\n")
 
     def _repr_markdown_(self) -> str:
-        return f"```{_FENCED_AS.get(self.language, self.language)}\n{self!r}\n```"
+        return f"```{_FENCED_AS.get(self.language, self.language)}\n{narrow(repr(self), self.language)}\n```"
 
 
 def _function(source: str, name: str) -> str:

@@ -6,8 +6,9 @@ from itertools import groupby, pairwise
 
 import pytest
 
-from book.anatomy import ASKS, chapters, has_figure, source, tags
+from book.anatomy import ASKS, FIGURES, chapters, has_figure, source, tags
 from book.definitions import definition
+from kernels.narrow import WIDTH
 
 pytestmark = pytest.mark.always
 
@@ -127,6 +128,19 @@ def test_no_visible_output_is_python_for_an_object(chapter):
             data = output.get("data", {})
             said = "".join(data.get("text/plain", "")) if set(data) == {"text/plain"} else ""
             assert not re.match(r"[A-Za-z_.]+\(\{|<.* at 0x", said), cell["id"]
+
+
+@each_of(CHAPTERS | LABS)
+def test_outputs_fit_the_page(chapter):
+    """A line beyond the page's columns would have to be scrolled to."""
+    for cell in chapter.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if {"text/html", *FIGURES} & set(data):
+                continue
+            said = "".join(output.get("text") or data.get("text/markdown") or data.get("text/plain", ""))
+            lines = re.sub("\x1b\\[[0-9;]*m", "", said).splitlines()
+            assert [line for line in lines if len(line) > WIDTH] == [], cell["id"]
 
 
 PLOTTING = re.compile(

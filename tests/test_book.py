@@ -94,6 +94,23 @@ def extension(name):
     return module
 
 
+def code(source, *tags, outputs=()):
+    return {"cell_type": "code", "metadata": {"tags": list(tags)}, "source": source, "outputs": list(outputs)}
+
+
+def test_folded_code_in_a_row_is_one_fold():
+    cells = [
+        code("a = 1", "hide-input"),
+        code("assert a", "remove-cell"),
+        code("a", "hide-input", outputs=["1"]),
+        code("b = 2", "hide-input"),
+        code("b", outputs=["2"]),
+    ]
+    joined = extension("folds").joined(cells)
+    assert [cell["source"] for cell in joined] == ["a = 1\n\na", "b = 2", "b"]
+    assert [cell["outputs"] for cell in joined] == [["1"], [], ["2"]]
+
+
 def test_a_figure_may_hold_any_text():
     figure = {"layout": {"title": "</script><b>"}}
     soup = BeautifulSoup(extension("plotly_figures").figure_html(figure, 'a < b, "so"'), "html.parser")
@@ -278,3 +295,10 @@ def test_colours_leave_the_source_as_it_is(path):
         source = "".join(cell["source"])
         if cell["cell_type"] == "code":
             assert "".join(token for _, _, token in lexer.get_tokens_unprocessed(source)) == source, cell["id"]
+
+
+@pytest.mark.parametrize("language", ["cuda", "triton", "torch"])
+def test_a_submission_has_the_colours_of_its_language(language):
+    lexer = extension("highlighting").CellLexer()
+    kinds = {value: str(kind) for _, kind, value in lexer.get_tokens_unprocessed(f"%%{language} map\nreturn 1\n")}
+    assert kinds["return"].startswith("Token.Keyword")

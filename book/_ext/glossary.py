@@ -42,8 +42,16 @@ class PublicNames(SphinxDirective):
             signature = str(inspect.signature(one)) if inspect.isfunction(one) else ""
             said = (inspect.getdoc(one) or "").split("\n\n")[0] if callable(one) else repr(one)
             term = nodes.term("", "", nodes.literal(text=f"kernels.{name}{signature}"))
-            found += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph(text=said)))
+            found += nodes.definition_list_item("", term, nodes.definition("", with_code(said)))
         return [found]
+
+
+def with_code(text):
+    """A paragraph in which what stands between `backticks` is code."""
+    parts = text.split("`")
+    return nodes.paragraph(
+        "", "", *(nodes.literal(text=one) if at % 2 else nodes.Text(one) for at, one in enumerate(parts))
+    )
 
 
 def setup(app):

@@ -1,4 +1,5 @@
 """Colours CUDA C where it stands: in cells that begin with `%%cuda`, in strings of Python cells, and in outputs.
+Cells that begin with `%%triton` or `%%torch` are Python below that line.
 
 Outputs are those of `kernels.listing`, which says C++ for CUDA C so that JupyterLab colours them too.
 """
@@ -6,9 +7,10 @@ Outputs are those of `kernels.listing`, which says C++ for CUDA C so that Jupyte
 import re
 
 from ipython_pygments_lexers import IPython3Lexer
-from pygments.lexers import CudaLexer
+from pygments.lexers import CudaLexer, PythonLexer
 from pygments.token import Name
 
+SUBMISSION = re.compile(r"%%(cuda|triton|torch)\b.*\n")  # of a lab
 STRING = re.compile(r'(?<=""")(?:(?!""").)*?__(?:global|device)__.*?(?=""")', re.DOTALL)
 
 
@@ -16,10 +18,10 @@ class CellLexer(IPython3Lexer):
     """IPython with CUDA C in it."""
 
     def get_tokens_unprocessed(self, text, stack=("root",)):
-        if text.startswith("%%cuda"):
-            magic, _, code = text.partition("\n")
-            yield 0, Name.Function.Magic, magic + "\n"
-            yield from cuda(code, len(magic) + 1)
+        if found := SUBMISSION.match(text):
+            yield 0, Name.Function.Magic, found[0]
+            code = text[found.end() :]
+            yield from cuda(code, found.end()) if found[1] == "cuda" else shifted(PythonLexer(), code, found.end())
             return
         tokens = list(super().get_tokens_unprocessed(text, stack))
         for begin, end in (found.span() for found in STRING.finditer(text)):
@@ -36,7 +38,11 @@ def parts(tokens, begin, end):
 
 
 def cuda(code, offset):
-    return [(offset + start, kind, value) for start, kind, value in CudaLexer().get_tokens_unprocessed(code)]
+    return shifted(CudaLexer(), code, offset)
+
+
+def shifted(lexer, code, offset):
+    return [(offset + start, kind, value) for start, kind, value in lexer.get_tokens_unprocessed(code)]
 
 
 def setup(app):

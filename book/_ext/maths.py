@@ -8,13 +8,20 @@ from latex2mathml.converter import convert
 
 
 def inline(writer, node):
-    writer.body.append(f'<span class="math">{convert(node.astext())}</span>')
+    writer.body.append(f'<span class="math">{mathml(node.astext())}</span>')
     raise nodes.SkipNode
 
 
 def block(writer, node):
-    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    writer.body.append(f'<div class="math">{mathml(node.astext(), display="block")}</div>')
     raise nodes.SkipNode
+
+
+def mathml(latex, **options):
+    made = convert(latex, **options)
+    if "<mi>&</mi>" in made:  # as of an `aligned`, which it does not know: `array` and `cases` it does
+        raise ValueError(f"formula: got {latex!r}, whose & would be shown; expected an environment that it aligns")
+    return made
 
 
 def setup(app):

@@ -31,7 +31,7 @@ class Systems(SphinxDirective):
                 named("Held against", record.proof),
                 named("Twins rejected", ", ".join(record.wrong)),
                 named("Still PyTorch’s own", ", ".join(record.from_torch)),
-                named("Claims", ", ".join(claim.name for claim in record.claims)),
+                named("Claims", "; ".join(f"“{claim.text}”: {claim.verdict}" for claim in record.claims)),
                 named("Its demo measured", demo),
             ]
             what = [nodes.paragraph(text=sentence(record.summary)), *filter(None, said)]
@@ -53,7 +53,7 @@ def seen_at_work() -> dict[str, tuple[str, str]]:
     for path in sorted(WORKED.glob("*.json")):
         for row in json.loads(path.read_text("utf-8"))["rows"]:
             if row["failure"] is None:
-                found.setdefault(row["system"], {})[path.stem] = row["measured"]
+                found.setdefault(row["system"], {})[path.stem.upper()] = row["measured"]
     return {
         system: (", ".join(on), "; ".join(f"{hardware}: {said}" for hardware, said in on.items()))
         for system, on in found.items()
@@ -79,10 +79,10 @@ class Claims(SphinxDirective):
 
 def folded(numbers: dict[str, dict[str, Number]]) -> nodes.raw | None:
     """Every number by hardware, with its spread, where there is one."""
-    parts = [f"<p>{hardware}</p><ul>{''.join(map(item, of.items()))}</ul>" for hardware, of in numbers.items()]
+    parts = [f"<p>{hardware.upper()}</p><ul>{''.join(map(item, of.items()))}</ul>" for hardware, of in numbers.items()]
     if not parts:
         return None
-    measured = f"{sum(map(len, numbers.values()))} numbers: {', '.join(numbers)}"
+    measured = f"{sum(map(len, numbers.values()))} numbers: {', '.join(numbers).upper()}"
     return nodes.raw("", f"<details><summary>{measured}</summary>{''.join(parts)}</details>", format="html")
 
 

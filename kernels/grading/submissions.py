@@ -72,16 +72,16 @@ def trace(name: str, case: str | None = None) -> Trace | Launches:
     return judge.trace(asked, _submitted[name], case)
 
 
-def speed(name: str) -> Race | str:
-    """What was submitted last for an exercise, timed on a GPU beside PyTorch's own way; or why there is no time.
+def speed(name: str) -> Race | Report:
+    """What was submitted last for an exercise, timed on a GPU beside PyTorch's own way; or a report of why there is no time.
 
     On a GPU that our solution was timed on, the table says what part of its speed is reached.
     ValueError: there is no such exercise.
     """
-    if name not in _submitted:
-        return _missing(name)
-    raced = race(name, _submitted[name])
-    reached = speed_fraction(name, raced) if isinstance(raced, Race) else None
+    raced = race(name, _submitted[name]) if name in _submitted else _missing(name)
+    if isinstance(raced, str):
+        return Report(name, refused=raced, headed="not timed")
+    reached = speed_fraction(name, raced)
     return replace(raced, note=f"{reached:.2f} of our solution's speed") if reached else raced
 
 

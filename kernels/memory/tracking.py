@@ -52,18 +52,19 @@ class Peak:
         """The bytes of each kind after each operator, one kind on top of the other."""
         import plotly.graph_objects as go
 
+        unit, size = ("GiB", 2**30) if self.bytes >= 2**32 else ("MiB", 2**20)
         lines = []
         for kind in KINDS.values():
-            sizes = [moment.of.get(kind, 0) / 2**20 for moment in self.moments]
+            sizes = [moment.of.get(kind, 0) / size for moment in self.moments]
             if any(sizes):
                 lines.append(go.Scatter(y=sizes, name=kind, stackgroup="bytes", line={"shape": "hv"}))
-        figure = go.Figure(lines, {"xaxis": {"title": "operators"}, "yaxis": {"title": "allocated, MiB"}})
+        figure = go.Figure(lines, {"xaxis": {"title": "operators"}, "yaxis": {"title": f"allocated, {unit}"}})
         during = [moment.during for moment in self.moments]
         for part in dict.fromkeys(during):
             figure.add_vline(during.index(part), line={"width": 1, "color": GREY}, annotation={"text": part})
-        most = ", ".join(f"{kind} {size / 2**20:.1f}" for kind, size in self.of.items())
+        most = ", ".join(f"{kind} {held / size:.1f}" for kind, held in self.of.items())
         return Picture(
-            figure, f"Allocated memory over a training step; at its peak of {self} it holds, in MiB: {most}."
+            figure, f"Allocated memory over a training step; at its peak of {self} it holds, in {unit}: {most}."
         )
 
 

@@ -1,5 +1,6 @@
 """The book in a real browser: built once, served from 127.0.0.1, visited with headless Chromium."""
 
+import contextlib
 import functools
 import http.server
 import shutil
@@ -16,6 +17,10 @@ CHECKS = (Path(__file__).parent / "checks.js").read_text("utf-8")
 # Without these Chromium looks its maker's hosts up on its own account.
 FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 FLAGS += ["--disable-quic", "--disable-gpu", "--no-sandbox"]
+FIGURES_FIT = """() => [...document.querySelectorAll("figure.plotly-figure .plot")].every((plot) => {
+  const drawn = plot.querySelector("svg.main-svg");
+  return !plot.clientWidth || (drawn && Math.abs(drawn.clientWidth - plot.clientWidth) <= 2);
+})"""
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
@@ -88,8 +93,12 @@ class Visit:
             self._saw(f"request to outside: {request.url}")
 
     def settle(self):
-        """Waits until Plotly has nothing left to do."""
+        """Waits until figures have the width of their places, or long enough that `problems` may say so."""
+        from playwright.sync_api import TimeoutError
+
         self.page.wait_for_timeout(300)
+        with contextlib.suppress(TimeoutError):
+            self.page.wait_for_function(FIGURES_FIT, timeout=5_000)
 
     def open_folds(self):
         self.page.evaluate("() => document.querySelectorAll('article details').forEach((fold) => (fold.open = true))")

@@ -19,6 +19,13 @@ pytestmark = pytest.mark.browser
 LAB = ROOT / "labs" / "coalescing.ipynb"
 SOLUTION = read_submissions(ROOT / "labs" / "solutions" / LAB.name)["permuted_copy"]
 HEAD = "%%cuda permuted_copy\n"
+KERNEL_IN_PYTHON = '''
+made = RawKernel(r"""extern "C" __global__ void made(float* y)
+{
+    y[0] = 1;  // of C
+}
+""", "made")  # of Python
+'''
 
 
 @pytest.fixture
@@ -122,4 +129,8 @@ def test_a_wrong_solution_is_told_its_cause_and_a_right_one_passes(browser, jupy
     said = notebook.cell("%%cuda permuted_copy").locator(".jp-OutputArea-output .report pre")
     said.wait_for(timeout=90_000)
     assert re.search(r"\d+ \|     int int d", said.inner_text())
+
+    notebook.write("%%cuda permuted_copy", KERNEL_IN_PYTHON)
+    for comment in ("// of C", "# of Python"):  # each in its language's colour, and not in that of a string
+        notebook.cell("made =").locator(".cm-content span", has_text=re.compile(f"^{comment}$")).wait_for()
     page.close()

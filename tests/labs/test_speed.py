@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from book.recorders import lab_times
+from kernels import grading
+from kernels.grading import submissions
 from kernels.grading.judging import judge, speed
 from kernels.grading.judging.report import Verdict
 from kernels.grading.labs import exercise, labs
@@ -98,3 +100,9 @@ def test_a_kernel_that_idles_is_right_and_slow(name):
     if said.verdicts[-1].state == "open":
         pytest.skip("our solutions were not timed on this GPU")
     assert said.broken == (speed.NAME,), said
+
+
+def test_a_report_says_why_there_is_no_time(monkeypatch):
+    monkeypatch.setattr(submissions, "_submitted", {})
+    said = "permuted_copy: not timed\nRun the cell that begins with %%cuda permuted_copy first"
+    assert repr(grading.speed("permuted_copy")).startswith(said)

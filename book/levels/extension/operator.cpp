@@ -32,15 +32,17 @@ static at::Tensor layer_norm(const at::Tensor& x, const std::optional<at::Tensor
 
     c10::cuda::CUDAGuard guard(x.device());
     int N = x.size(-1);
-    cudaError_t error = launch_layer_norm(type, rows.data_ptr(), w, b, y.data_ptr(), x.numel() / N, N, N, eps,
-                                          c10::cuda::getCurrentCUDAStream());
+    auto stream = c10::cuda::getCurrentCUDAStream();
+    cudaError_t error = launch_layer_norm(type, rows.data_ptr(), w, b, y.data_ptr(), x.numel() / N, N, N, eps, stream);
     TORCH_CHECK(error == cudaSuccess, "layer_norm: ", cudaGetErrorString(error));
     return y;
 }
 
 TORCH_LIBRARY(extension, library)
 {
-    library.def("layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor");
+    library.def(
+        "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, "
+        "float eps=1e-5) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(extension, CUDA, library)

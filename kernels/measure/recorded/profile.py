@@ -33,7 +33,7 @@ COLUMNS = {
 """What a profile says of a kernel."""
 
 STALLS = {
-    "long_scoreboard": "a value from global memory, or from a cache of it",
+    "long_scoreboard": "a value from global memory or a cache of it",
     "short_scoreboard": "a value from shared memory, or of a special function",
     "barrier": "the other warps of the block, at a barrier",
     "membar": "its own writes to become visible, at a fence",
