@@ -1,5 +1,7 @@
 """Graph networks with the mistakes that people make with degrees, directions, a node’s own features and dropout."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -63,7 +65,7 @@ class DegreeWithoutItself(GraphNetwork):
 
 
 class NeverDrops(GraphNetwork):
-    def __init__(self, *sizes: int, **others: float) -> None:
+    def __init__(self, *sizes: int, **others: Any) -> None:
         super().__init__(*sizes, **others)
         self.dropout = nn.Dropout(0.0)
 
