@@ -1,5 +1,7 @@
 """Graph networks with the mistakes that people make with degrees, directions, a node’s own features and dropout."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -63,8 +65,8 @@ class DegreeWithoutItself(GraphNetwork):
 
 
 class NeverDrops(GraphNetwork):
-    def __init__(self, *sizes: int, **others: float) -> None:
-        super().__init__(*sizes, **others)
+    def __init__(self, *sizes: Any) -> None:
+        super().__init__(*sizes)
         self.dropout = nn.Dropout(0.0)
 
 
