@@ -53,7 +53,8 @@ class HighPrecisionBackward(Float8Linear):
 
 class ForgetsBias(Float8Linear):
     def forward(self, x):
-        bias, self.bias = self.bias, None  # type: ignore[assignment]
+        bias = self.bias
+        self.bias = None  # type: ignore[assignment]
         try:
             return super().forward(x)
         finally:

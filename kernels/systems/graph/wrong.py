@@ -65,8 +65,8 @@ class DegreeWithoutItself(GraphNetwork):
 
 
 class NeverDrops(GraphNetwork):
-    def __init__(self, *sizes: int, **others: Any) -> None:
-        super().__init__(*sizes, **others)
+    def __init__(self, *sizes: Any) -> None:
+        super().__init__(*sizes)
         self.dropout = nn.Dropout(0.0)
 
 

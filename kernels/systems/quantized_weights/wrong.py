@@ -14,7 +14,7 @@ def without_bias(model: nn.Sequential, format: str) -> None:
     quantize_weights(model, format)
     layer = model[0]
     assert isinstance(layer, QuantizedLinear)
-    layer.bias = None  # type: ignore[assignment]  # as a layer without one has it
+    layer.bias = None  # type: ignore[assignment]
 
 
 def without_gradient(model: nn.Sequential, format: str) -> None:
