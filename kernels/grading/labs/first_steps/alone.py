@@ -41,7 +41,7 @@ def _broadcast(random: torch.Generator, M: int, N: int) -> Call:
     return Call(args, {"y": a[:, None] + b}, grid=(blocks(N, 8), blocks(M, 4)), block=(8, 4))
 
 
-def _pool(random: torch.Generator, n: int, least: float = 1) -> Call:
+def _pool(random: torch.Generator, n: int, least: int = 1) -> Call:
     x = whole(random, 4 * n)
     if least < 0:  # no number that a kernel may begin with is below them
         x = x.abs() * least
@@ -123,7 +123,7 @@ DRILLS = (
     drill(
         "pool",
         _pool,
-        {"even": {"n": 32}, "odd": {"n": 45}, "low": {"n": 8, "least": -1e15}},
+        {"even": {"n": 32}, "odd": {"n": 45}, "low": {"n": 8, "least": -(10**15)}},
         {"odd": {"n": range(33, 100)}},
         "y[i] is the largest of x[4 i] to x[4 i + 3]",
         {
