@@ -24,7 +24,7 @@ from kernels.worker.tensors import Memory
 
 # Huge pages make the fork of a process with hundreds of megabytes faster: there are fewer entries to copy.
 TO_BE_FORKED = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-_WORDS_SECONDS = 5.0  # after its time a function is interrupted, and has so long to say where it was
+_WORDS_SECONDS = 10.0  # after its time a function is interrupted, and has so long to say where it was
 _LOOK_SECONDS = 0.02  # how often memory is looked at
 _OUTPUT_BYTES = 1 << 20  # of each stream of a call
 _INTERRUPTED = re.compile(r"interrupted,? ((?:on|in) .*)", re.DOTALL)  # a launch (kernels/cuda/cpu/faults.py)

@@ -7,6 +7,7 @@ import torch
 
 from kernels import worker
 from kernels.cuda import CompileError, LaunchError, RawKernel, RawModule, gpu_compiler, isolated, order
+from kernels.cuda.cpu import build
 
 HEAD = "__global__ void k(int* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
 
@@ -97,7 +98,8 @@ def test_a_disaster_is_a_clear_error_and_the_next_launch_works(disaster, compili
 )
 def test_a_time_limit_names_the_place(body, place):
     kernel, x = RawKernel(f"{HEAD}{body} }}", "k"), torch.zeros(64, dtype=torch.int32)
-    kernel._module._function(x.device, "k")  # compiled: what is measured is the launch
+    for lines in (False, True):  # compiled: what is measured is the launch
+        kernel._module.first_that_compiles("k", lambda source: build.kernel_library(source, lines=lines))  # noqa: B023
     with pytest.raises(worker.TimeLimit, match=f"^k: stopped after 3 s.* It was {place}, thread"):
         isolated(kernel, (1,), (64,), (x, 64), seconds=3)
 
