@@ -70,14 +70,14 @@ def has_figure(cell: dict) -> bool:
 
 
 def prose(text: str) -> str:
-    """Markdown without what is folded, and without code blocks, formulas and addresses of links."""
+    """Markdown without what is folded, and without the words of code blocks, formulas and addresses of links."""
     text = re.sub(
         r"<details.*?</details>|```.*?```|\$\$.*?\$\$",
         " ",
         text,
         flags=re.DOTALL,
     )
-    return re.sub(r"(?<!\w)\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"\]\([^)]*\)", "]", text)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from book.anatomy import Chapter, prose
 
 REFERS_BACK = re.compile(r"(This|That|These|Those|Such|So|It|The result)\b")
 BOLD = re.compile(r"\*\*([^*]{1,60}?)\*\*")
+LINK = re.compile(r"(?<!\w)\[([^\]]*)\]")  # as `prose` leaves it
 
 
 def definition(chapter: Chapter, term: str) -> str:
@@ -26,7 +27,8 @@ def definition(chapter: Chapter, term: str) -> str:
                     )
                     found.append((apart, sentences[first : place + 1]))
     _, best = min(found, key=lambda one: one[0], default=((), ()))
-    return re.sub(r":$", ".", " ".join(best))
+    said = re.sub(r":$", ".", " ".join(best))
+    return LINK.sub(r"\1", said)
 
 
 def words(term: str) -> set[str]:
