@@ -17,7 +17,7 @@ from kernels.lens.cuda.resources import report
 FOLDER = Path(__file__).parent
 STORED = {path.stem: json.loads(path.read_text()) for path in (FOLDER / "stored" / "resources").glob("*.json")}
 IF_MEANT = "If this is meant: make resources, and read the difference."
-# Where a kernel may spill, and how many bytes on which targets: on the reference target nowhere else, on others a few registers.
+# Where a kernel may spill, and how many bytes on which targets: on the reference target nowhere else, on others a little.
 ODD_ROWS = "wide rows of odd width: the loop over single elements is unrolled, 64 registers"
 SPILLS = {
     "layer_norm_passes_kernel": ({"sm_86": 640, "sm_89": 640, "sm_120": 320, "": 240}, ODD_ROWS),
