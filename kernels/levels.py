@@ -51,12 +51,8 @@ def torch_peers(fn: Callable[..., Any]) -> tuple[Peer, Peer]:
     return Peer("torch", lambda: fn), Peer("torch.compile", lambda: torch.compile(fn, dynamic=False))
 
 
-def from_native(native: Callable[..., Any], path: str, elementwise: bool = False) -> tuple[Variant, ...]:
-    """Levels 1 to 3 of one readable function in PyTorch operators, which stands in the file `path`.
-
-    elementwise: whether all tensors have one shape, and elements do not depend on how they lie in it. Level 3 is then compiled
-    once for each dtype, for vectors of any length but 0 and 1: for functions that take the compiler long.
-    """
+def from_native(native: Callable[..., Any], path: str) -> tuple[Variant, ...]:
+    """Levels 1 to 3 of one readable function in PyTorch operators, which stands in the file `path`."""
 
     @functools.cache
     def scripted() -> Callable[..., Any]:
@@ -71,16 +67,10 @@ def from_native(native: Callable[..., Any], path: str, elementwise: bool = False
 
     @functools.cache
     def compiled() -> Callable[..., Any]:
-        # Imports the compiler: not before it is asked for. None: sizes are constants until they change.
-        return torch.compile(native, dynamic=True if elementwise else None)
+        return torch.compile(native)  # imports the compiler: not before it is asked for
 
-    def inductor(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return native(*args, **kwargs)
-        if not elementwise:
-            return compiled()(*args, **kwargs)
-        shape = next(one.shape for one in (*args, *kwargs.values()) if isinstance(one, torch.Tensor))
-        return compiled()(*map(as_vector, args), **{n: as_vector(one) for n, one in kwargs.items()}).view(shape)
+    def inductor(*args: object, **kwargs: object) -> Any:
+        return (native if torch.compiler.is_compiling() else compiled())(*args, **kwargs)
 
     source = (Path(path),)
     return (
@@ -88,14 +78,6 @@ def from_native(native: Callable[..., Any], path: str, elementwise: bool = False
         Variant(2, "scripted", torchscript, "the same source, compiled by torch.jit.script", source),
         Variant(3, "inductor", inductor, "the same source, fused by torch.compile", source, needs_compiler),
     )
-
-
-def as_vector(value: Any) -> Any:
-    """A tensor's elements, and what is no tensor as it is. To autograd it is no view, since the compiler compiles anew for each
-    shape that is viewed."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    return torch.ops.aten._unsafe_view(value.contiguous(), (value.numel(),))
 
 
 def chosen(level: int | str | None, x: object) -> int:

@@ -1,6 +1,5 @@
 """What a record takes from its levels."""
 
-import functools
 from types import SimpleNamespace
 
 import pytest
@@ -38,26 +37,3 @@ def test_outputs_and_gradients_come_from_the_signature():
 def test_a_dtype_of_no_output_is_refused():
     with pytest.raises(TypeError, match="got ls, expected outputs of toy_of_modules: q"):
         levels.of_modules("toy_of_modules", *modules("(Tensor(a!) q) -> ()", torch.Tensor.neg_), ls="float32")
-
-
-def test_level_3_of_an_elementwise_function_is_compiled_once(monkeypatch):
-    """For every shape and layout, with gradients, by a compiler that only counts."""
-    graphs = []
-
-    def compiler(module, inputs):
-        graphs.append(module)
-        return module.forward
-
-    def scaled(x, y, seed):
-        return x * y + seed
-
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=compiler))
-    fn = levels.from_native(scaled, __file__, elementwise=True)[2].fn
-    whole = torch.randn(4, 6, 10)
-    for seed, x in enumerate((whole[0], whole, whole[0, 0], whole[1].T, whole[:, ::2], whole[:1].expand(3, 6, 10))):
-        x = x.detach().requires_grad_()
-        y = torch.randn(x.shape)
-        got = fn(x, y=y, seed=seed)
-        assert torch.equal(got, scaled(x, y, seed))
-        assert torch.equal(torch.autograd.grad(got.sum(), x)[0], y)
-    assert len(graphs) == 1

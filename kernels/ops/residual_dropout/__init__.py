@@ -73,7 +73,7 @@ def fuser_differs(case: Case, machine: Machine) -> str | None:
 
 TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "residual_dropout_triton", triton.FORWARD, triton.BACKWARD)
 CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "residual_dropout_cuda", cuda.FORWARD, cuda.BACKWARD)
-NATIVE, SCRIPTED, COMPILED = levels.from_native(native.residual_dropout, native.__file__, elementwise=True)
+NATIVE, SCRIPTED, COMPILED = levels.from_native(native.residual_dropout, native.__file__)
 
 OPERATION = Operation(
     name="residual_dropout",
