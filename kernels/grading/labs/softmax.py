@@ -1,0 +1,129 @@
+"""A softmax in two readings: largest value and sum of a row found together, and merged by threads, lanes and warps."""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.grading import properties
+from kernels.grading.exercise import Call, Exercise
+from kernels.grading.properties import counters, load_balance, scratch_memory, termination
+
+_THREADS, _WARPS = 256, 8
+
+
+def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call:
+    x = 3 * torch.randn(M, N, generator=random)
+    if kind == "large":  # in turn far above 0 and far below
+        x += torch.where(torch.arange(M) % 2 == 0, 1e4, -1e4)[:, None]
+    if kind == "infinite":  # most of a row is masked, for many threads all of it; another column is left in each row
+        left = torch.arange(M) % N
+        kept = x[torch.arange(M), left]
+        x[:, : N - N // 4], x[:, 1::3] = -torch.inf, -torch.inf
+        x[torch.arange(M), left] = kept
+    return Call(
+        {"y": torch.empty(M, N), "x": x, "N": N},
+        expected={"y": torch.softmax(x.double(), 1)},
+        baseline={"y": torch.softmax(x, 1)},
+        grid=(M,),
+        block=(_THREADS,),
+    )
+
+
+EXERCISES = (
+    Exercise(
+        name="online_softmax",
+        language="cuda",
+        call=_call,
+        cases={
+            "even": {"M": 6, "N": 1024},
+            "odd": {"M": 3, "N": 777},
+            "long": {"M": 2, "N": 2503},
+            "wide": {"M": 1, "N": 40_001},  # no shared memory holds it without asking
+            "short": {"M": 5, "N": 7},
+            "large": {"M": 4, "N": 512, "kind": "large"},
+            "infinite": {"M": 3, "N": 600, "kind": "infinite"},
+        },
+        drawn={
+            "even": {"M": range(4, 10), "N": range(1280, 3073, 256)},
+            "odd": {"M": range(1, 6), "N": range(257, 1024)},
+            "long": {"N": range(5_001, 9_000, 2)},
+            "short": {"M": range(1, 9), "N": range(1, 256)},
+            "large": {"N": range(300, 900)},
+            "infinite": {"N": range(400, 900)},
+        },
+        properties=(
+            properties.stays_inside(
+                hint="A thread takes elements threadIdx.x, threadIdx.x + blockDim.x and so on, below N. How long may a "
+                "row be that you keep? And a float4 begins at a multiple of four floats: for which N do all rows?"
+            ),
+            termination.reaches_barriers(
+                hint="Every lane that a shuffle's mask names has to take part in it, and every thread of the block has to "
+                "reach the barrier, those without an element among them."
+            ),
+            termination.finishes(),
+            properties.ordered(hint="One warp reads what the others wrote. What has to come between?"),
+            properties.right(
+                "even",
+                name="each row of y is the softmax of its row of x",
+                hint="Whose sum is scaled when two parts meet, and by what? Each by exp of its own largest value, less "
+                "the largest of both. And all threads need the two numbers of the whole row. What is NaN was not written, or "
+                "comes of infinity less infinity or infinity times 0.",
+            ),
+            properties.right(
+                "odd",
+                "long",
+                "wide",
+                "short",
+                name="also for rows that are not multiples of the block",
+                hint="A thread without an element still has a part. With which largest value and which sum does it change "
+                "no other? Infinity less infinity is NaN.",
+            ),
+            properties.right(
+                "large",
+                name="also where all values are far from 0",
+                hint="exp of 1e4 is infinite, and exp of -1e4 is 0. Which value has to be taken away before, in every row?",
+            ),
+            properties.right(
+                "infinite",
+                name="also where some values are −∞",
+                hint="A thread may have seen nothing but −∞. Its largest value is then −∞, if it began with that; and "
+                "−∞ less −∞ is NaN. Is there a lowest number that is finite?",
+            ),
+            counters.fewest_sectors(
+                "load",
+                "x",
+                "even",
+                name="x is read at most twice, in the fewest sectors",
+                times=2.0,
+                advice="one reading finds the largest value and the sum together, another writes y; neighbouring threads "
+                "read neighbouring elements",
+            ),
+            counters.fewest_sectors(
+                "store",
+                "y",
+                "even",
+                name="y is written once, in the fewest sectors",
+                advice="divide before you store",
+            ),
+            counters.at_most(
+                "barriers",
+                lambda M, N, **_: M * (4 + N // _THREADS),
+                name="no barrier at every step",
+                advice="lanes of a warp need none between them, and between warps one or two are enough",
+            ),
+            load_balance.balanced(
+                "x",
+                "even",
+                "odd",
+                "long",
+                name="all warps of all blocks share the rows",
+                slack=1.5,
+                hint="A block handles a row, and each of its threads some of the elements.",
+            ),
+            scratch_memory.no_scratch_memory(
+                name="nothing passes through memory of its own",
+                advice="parts go from lane to lane by shuffles, and from warp to warp through shared memory",
+            ),
+        ),
+    ),
+)
