@@ -50,8 +50,11 @@ void SharedImage::restore(const std::vector<char>& from) const {
 }
 
 void SharedImage::reset() const {
+    // Moved between its guards once: a fiber that was begun before a second move would go on in the memory it left.
+    const bool guarded = variables->guarded;
     memcpy(data, initial, initial_bytes);
     memset(data + initial_bytes, 0, bytes - initial_bytes);
+    variables->guarded = guarded;
 }
 
 }  // namespace kernels
