@@ -3,11 +3,10 @@
 The record is data. Tests, `check`, `bench`, the book's tables and the labs are all driven by it.
 """
 
-import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +120,8 @@ class Operation:
     decode: Callable[[Tensors, dict[str, Any]], Tensors] | None = None
     rounded: Callable[..., Any] | None = None
     few: Callable[[Case, int], Case] = few_rows
+    defaults: dict[int, Callable[..., Any]] = field(init=False, repr=False, compare=False)
+    """The functions of the default rungs, by the number of their level."""
 
     def __getitem__(self, key: str) -> Variant:
         """The variant called "level/name", or the default rung of a level called by name."""
@@ -145,10 +146,9 @@ class Operation:
             raise KeyError(f"{self.name} has no variant of level {number}, {LEVELS[number - 1]!r}")
         return found[-1]
 
-    @functools.cached_property
-    def defaults(self) -> dict[int, Callable[..., Any]]:
-        """The functions of the default rungs, by the number of their level."""
-        return {number: self.default(number).fn for number in range(1, len(LEVELS) + 1)}
+    def __post_init__(self) -> None:
+        # At once: a property that is cached when it is first asked for takes a lock, and torch.compile meets a graph break.
+        object.__setattr__(self, "defaults", {variant.level: variant.fn for variant in self.forward})
 
     def inputs(self, case: Case | None = None, device: str | None = None, **fields: object) -> dict[str, Any]:
         """The inputs by name, on `device` (the GPU where there is one), for a case or for a case's fields."""

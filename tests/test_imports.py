@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.always
 # From the lowest up; parts of one layer do not import each other. A part is a file or a folder of kernels/.
 LAYERS = (
-    ("hardware",),
+    ("hardware", "narrow"),
     (
         "activations",
         "arguments",

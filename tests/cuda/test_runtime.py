@@ -146,7 +146,7 @@ def test_several_processes_fill_one_cache_at_once(monkeypatch, tmp_path):
             finally:
                 os._exit(status)
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
-    made = sorted(path.name.split("-")[0] for path in tmp_path.iterdir())
+    made = sorted(path.name.split("-")[0] for path in tmp_path.iterdir() if path.suffix != ".warnings")
     kinds = ["kernel", *([] if compiler.is_clang() else ["header"]), *["nvrtc"] * gpu_compiler.is_installed()]
     assert made == sorted(kinds)
     assert not list(tmp_path.rglob("building-*"))

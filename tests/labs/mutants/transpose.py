@@ -80,6 +80,7 @@ MUTANTS = [
             "bool two = left != top; t %= N / left;",
             "x becomes its transpose",
         ),
+        ("a trap left in", "bool two = left != top;", "bool two = left != top; if (N % 32) __trap();", _ENDS),
         (
             "a tile in global memory",
             f"{_HEAD}    // BEGIN SOLUTION\n    {_RETURN}\n    __shared__ float upper[32][33], lower[32][33];",

@@ -36,6 +36,7 @@ _RUNNING_SUM = (
         "lane = threadIdx.x % (n / 1000)",
         "y[i] is the sum of its stretch, from the first element to i",
     ),
+    ("a trap left in", "float sum = i < n ? x[i] : 0;", "float sum = i < n ? x[i] : 0; if (n % 128) __trap();", _ENDS),
     ("the lane of the block", "lane = threadIdx.x % 32", "lane = threadIdx.x", _RUNNING),
     ("no result where a stretch is not full", "if (i < n) y[i]", "if (i / 32 < n / 32) y[i]", _GIVEN),
     ("whole stretches only", "i < n ? x[i] : 0", "i / 32 < n / 32 ? x[i] : 0", "also where a stretch is not full"),
@@ -131,6 +132,12 @@ _FIRST_LARGEST = (
         "x += (long long)blockIdx.x * N;",
         "x += (long long)blockIdx.x * N % (N / 1024);",
         _INSIDE,
+    ),
+    (
+        "a trap left in",
+        "x += (long long)blockIdx.x * N;",
+        "x += (long long)blockIdx.x * N; if (N % 128) __trap();",
+        _ENDS,
     ),
     (
         "each position again and again",

@@ -22,6 +22,7 @@ _SMOOTH = (
         "(blockIdx.x * 128 + t) % (n / 512 * n);",
         _INSIDE,
     ),
+    ("a trap left in", "blockIdx.x * 128 + t;", "blockIdx.x * 128 + t; if (n % 128) __trap();", _ENDS),
     (
         "the edge repeated",
         "s[129] = i + 1 < n ? x[i + 1] : 0",
@@ -127,6 +128,7 @@ _HISTOGRAM = (
     ),
     ("spare threads leave", "int t = threadIdx.x;", "int t = threadIdx.x; if (t >= n) return;", _COME),
     ("a division by 0", "bins[x[i]]", "bins[x[i] / (256 / n)]", _INSIDE),
+    ("a trap left in", "int t = threadIdx.x;", "int t = threadIdx.x; if (n % 128) __trap();", _ENDS),
     ("cleared to one", "bins[b] = 0;", "bins[b] = 1;", "counts[block, b] is how often b occurs"),
     ("whole strides only", "i < n;", "i < n / 128 * 128;", "also for a few numbers"),
     ("counts of a byte", "= bins[b];", "= (unsigned char)bins[b];", "also where one number occurs very often"),
@@ -181,6 +183,7 @@ _DISTANCES = (
     ("threads to spare leave", "float mine", "if (i >= n) return;\n    float mine", _COME),
     ("a guard that skips the barrier", _TILE, f"{_ADD}\n        if (first + t < n) __syncthreads();", _COME),
     ("a division by 0", _TILE, _TILE.replace("[j]", "[j % (n / 256)]"), _INSIDE),
+    ("a step of nothing", "first += 64", "first += n / 1024", _ENDS),
     (
         "the point of the first block",
         "i < n ? x[i] : 0",
