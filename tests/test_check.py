@@ -68,7 +68,8 @@ def test_every_rung_is_right(op, variant):
 @pytest.mark.slow
 @pytest.mark.parametrize(("op", "variant"), [*DEFAULTS, *RUNGS])
 def test_every_variant_is_right_on_every_case(op, variant):
-    judge(op, variant, all_cases(op))
+    """Of level 3, which compiles anew for each, on a tenth: `kernels check --all` takes them all."""
+    judge(op, variant, all_cases(op)[:: 10 if variant.level == 3 else 1])
 
 
 @pytest.mark.parametrize(("op", "variant"), WRONG)
