@@ -24,8 +24,9 @@ __device__ void norm_columns(const T* dy, const T* x, const float2* statistics, 
     __syncthreads();
     if (threadIdx.y > 0 || j >= N) return;
     for (int y = 1; y < 8; ++y) {
-        sum.x += sums[y][threadIdx.x].x;
-        sum.y += sums[y][threadIdx.x].y;
+        float2 above = sums[y][threadIdx.x];
+        sum.x += above.x;
+        if (BIAS) sum.y += above.y;
     }
     partial += (long long)blockIdx.y * (1 + BIAS) * N;
     partial[j] = sum.x;
