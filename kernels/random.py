@@ -14,7 +14,7 @@ import torch
 
 
 def philox(
-    c0: torch.Tensor, c1: torch.Tensor, c2: torch.Tensor, c3: torch.Tensor, k0: int, k1: int
+    c0: torch.Tensor, c1: torch.Tensor, c2: torch.Tensor, c3: torch.Tensor, k0: torch.Tensor, k1: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Philox-4x32-10: four random words for each counter of four words and a key of two.
 
@@ -27,7 +27,7 @@ def philox(
 
 
 def philox_round(
-    c0: torch.Tensor, c1: torch.Tensor, c2: torch.Tensor, c3: torch.Tensor, k0: int, k1: int
+    c0: torch.Tensor, c1: torch.Tensor, c2: torch.Tensor, c3: torch.Tensor, k0: torch.Tensor, k1: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """One round of `philox`: two products, whose high words are mixed with the other counters and the key."""
     high0, low0 = _product(c0, 0xD2511F53)
@@ -72,7 +72,9 @@ def _words(seed: int, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
         raise ValueError(f"seed: got {seed}, expected 0 to 2**63 - 1")
     offsets = offsets.long()
     zero = torch.zeros_like(offsets)
-    return philox(offsets & 0xFFFFFFFF, offsets >> 32, zero, zero, seed & 0xFFFFFFFF, seed >> 32)
+    # A tensor: torch.compile takes a seed that changes for a symbol, and of a symbol's bits Inductor writes C++ that is none.
+    key = torch.full((), seed, dtype=torch.int64, device=offsets.device)
+    return philox(offsets & 0xFFFFFFFF, offsets >> 32, zero, zero, key & 0xFFFFFFFF, key >> 32)
 
 
 def _number(word: torch.Tensor) -> torch.Tensor:

@@ -27,7 +27,7 @@ TO_BE_FORKED = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _WORDS_SECONDS = 10.0  # after its time a function is interrupted, and has so long to say where it was
 _LOOK_SECONDS = 0.02  # how often memory is looked at
 _OUTPUT_BYTES = 1 << 20  # of each stream of a call
-_INTERRUPTED = re.compile(r"interrupted,? ((?:on|in) .*)", re.DOTALL)  # a launch (kernels/cuda/cpu/faults.py)
+_INTERRUPTED = re.compile(r"interrupted,? (?:in interrupted )?((?:on|in) .*)", re.DOTALL)
 _started: weakref.WeakSet[Server] = weakref.WeakSet()
 
 

@@ -134,12 +134,20 @@ def test_integer_divisions_give_what_a_gpu_gives(device, type_, a, b, quotient, 
     assert out.tolist() == [quotient, remainder] * 2
 
 
+@pytest.fixture
+def interrupts():
+    """Also where a shell that began the tests in the background has them ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(
     "body",
     ["while (true) x[0] += 1;", "while (true) __syncthreads();", "if (blockIdx.x) while (true) { }"],
     ids=["loop", "barriers", "one of several OS threads"],
 )
-def test_an_interrupt_ends_an_endless_launch(body, monkeypatch):
+def test_an_interrupt_ends_an_endless_launch(body, monkeypatch, interrupts):
     monkeypatch.setenv("KERNELS_CPU_THREADS", "2")
     launched(f"if (gridDim.x < 4) return; {body}", grid=(1,))  # compiled
     stop = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
