@@ -23,7 +23,7 @@ import torch
 
 RMS_FACTOR, LARGEST_FACTOR = 2, 4  # times the baseline's error
 FLOAT32_UNIT, HALF_UNIT = 4, 0.5  # of eps
-FEWEST = 64  # elements: of two like errors, one is then twice the other once in ten million times
+FEWEST = 64  # elements: one of two like errors is twice the other by chance in 5 of 10⁸ times (F distribution)
 
 
 def compare(

@@ -77,9 +77,8 @@ def _launch(
     kernel: Kernel, grid: Sequence[int], block: Sequence[int], args: tuple, shared_mem: int, seed: int | None
 ) -> tuple:
     """In the worker: launch, wait, return the tensors."""
-    signal.signal(
-        signal.SIGINT, lambda *_: None
-    )  # it comes at the end of the time: the launch stops, and says where it was
+    # It comes at the end of the time: the launch stops, and says where it was.
+    signal.signal(signal.SIGINT, lambda *_: None)
     with contextlib.nullcontext() if seed is None else order(seed):
         kernel(grid, block, args, shared_mem)
     if torch.cuda.is_initialized():

@@ -61,13 +61,11 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
     k, v = (rows(replace(of_keys, values=finite), random, outlier=outlier) for _ in range(2))
     if case.values == "nonfinite":
         q[0, 0, 3, 1], k[0, -1, 7, 2] = torch.nan, torch.nan
-    if (
-        finite == "realistic"
-    ):  # Below, a row's error is rounding alone; above, it is what few scores happen to round to.
+    if finite == "realistic":
+        # Below, a row's error is rounding alone; above, it is what few scores happen to round to.
         q, k, v = 0.7 * q, 0.7 * k, 0.35 * v
-    if (
-        case.values == "large"
-    ):  # Scores of 1e4. Their gradients round as dy · v does, and large keys and queries multiply that.
+    if case.values == "large":
+        # Scores of 1e4. Their gradients round as dy · v does, and large keys and queries multiply that.
         v = v / 10_000
     if case.layout == "expanded":
         return {"q": lay_out(q, "expanded"), "k": k[:, :1].expand(k.shape), "v": v[:, :1].expand(v.shape)} | dict(
