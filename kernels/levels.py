@@ -81,14 +81,15 @@ def from_native(native: Callable[..., Any], path: str) -> tuple[Variant, ...]:
 
 
 def chosen(level: int | str | None, x: object) -> int:
-    """The number of the level that a call asks for: by default 1 on a CPU and 4 on a GPU, by where x is.
+    """The number of the level that a call asks for: by default 1 on a CPU and 4 on a GPU, by where x is. Float64 has 1 by
+    default on a GPU too: a model in float64 is there to be compared with, and levels 4 and 5 do not take it.
 
     Raises:
         ValueError: there is no such level.
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
     """
     if level is None:
-        level = 4 if isinstance(x, torch.Tensor) and x.is_cuda else 1
+        level = 4 if isinstance(x, torch.Tensor) and x.is_cuda and x.dtype != torch.float64 else 1
     number = level_number(level)
     if number >= 4 and torch.autograd.forward_ad._current_level >= 0:
         raise NotImplementedError(

@@ -37,3 +37,13 @@ def test_outputs_and_gradients_come_from_the_signature():
 def test_a_dtype_of_no_output_is_refused():
     with pytest.raises(TypeError, match="got ls, expected outputs of toy_of_modules: q"):
         levels.of_modules("toy_of_modules", *modules("(Tensor(a!) q) -> ()", torch.Tensor.neg_), ls="float32")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "number"),
+    [("cpu", torch.float32, 1), ("cuda", torch.float32, 4), ("cuda", torch.bfloat16, 4), ("cuda", torch.float64, 1)],
+)
+def test_the_level_of_a_call_that_names_none(device, dtype, number):
+    with torch._subclasses.FakeTensorMode():
+        assert levels.chosen(None, torch.empty(2, device=device, dtype=dtype)) == number
+    assert levels.chosen("cuda", None) == 5

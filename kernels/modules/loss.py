@@ -15,8 +15,8 @@ class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
         ignore_index: the target of what has no loss.
         reduction: "mean" over all targets that are not ignored (NaN if all are), "sum" or "none".
         label_smoothing: the part of a target that is spread evenly over all classes.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU and Triton
-            on a GPU, by where the input is.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU or in
+            float64, else Triton, by the input.
 
     Shapes: the input is (C,), (N, C) or (N, C, d1, …), the target (), (N,) or (N, d1, …), int64. A loss has the input's dtype,
     rounded once, after the reduction.

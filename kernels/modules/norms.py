@@ -21,8 +21,8 @@ class LayerNorm(nn.LayerNorm):
         elementwise_affine: whether there are a weight, of ones at first, and a bias.
         bias: whether there is a bias, of zeros at first; only with elementwise_affine.
         device, dtype: of weight and bias; dtype must be that of the input, as torch's own kernels want it.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU and Triton
-            on a GPU, by where the input is.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU or in
+            float64, else Triton, by the input.
 
     Shapes: the input is (..., *normalized_shape), the output as the input.
 

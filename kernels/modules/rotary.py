@@ -15,8 +15,8 @@ class RotaryEmbedding(nn.Module):
     Args:
         head_dim: D, even.
         base: of the angles.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU and Triton on a GPU,
-            by where the input is. Above 1 a copy of the input is turned by `kernels.rope`.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU or in float64, else
+            Triton, by the input. Above 1 a copy of the input is turned by `kernels.rope`.
 
     ValueError: an odd head_dim, or an unknown level.
     """

@@ -30,7 +30,7 @@ def add_rms_norm(
         residual: shape, dtype and device of x, any strides.
         weight: shape (N,), dtype and device of x.
         eps: added to the mean square; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         two tensors of x's shape, dtype and device, contiguous at levels 4 and 5.

@@ -41,7 +41,7 @@ def attention(
         causal: whether a query sees no key after its own place, where the last query stands at the last key.
         window: a query sees keys fewer than so many places away; None: however far.
         scale: of the scores, positive; 1/√D unless said.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         y, shape, dtype and device of q; lse, the logarithm of each query's sum of exponentials, shape (B, H, Q), float32

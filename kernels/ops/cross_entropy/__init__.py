@@ -40,7 +40,7 @@ def cross_entropy(
         ignore_index: the target of rows without a loss.
         label_smoothing: the part, 0 to 1, of the target that is spread evenly over all N classes.
         z_loss: what lse² counts for; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         loss, float32 (float64 for float64), and lse, float64, both of target's shape, 0 for ignored rows.

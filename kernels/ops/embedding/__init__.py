@@ -26,7 +26,7 @@ def embedding(
         index: int64, any shape: 0 to V - 1. Any strides.
         weight: shape (V, D), float32, float16 or bfloat16 (levels 1 to 3 also float64), on the device of index, any strides.
         padding_idx: 0 to V - 1, the number of a row that gets no gradient; None: all get theirs.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape (*index.shape, D), dtype and device of weight, contiguous at levels 4 and 5.

@@ -22,7 +22,7 @@ def histogram(x: torch.Tensor, bins: int, level: int | str | None = None) -> tor
     Args:
         x: int64, int32 or uint8, any shape and strides, of values from 0 to bins - 1.
         bins: at least 1.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         int64, shape (bins,), on the device of x; zeros for an x without elements.

@@ -35,8 +35,8 @@ def layer_norm(
         weight: shape (N,), dtype and device of x, or None for ones.
         bias: shape (N,), dtype and device of x, or None for zeros.
         eps: added to the variance; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU and Triton
-            on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU or in
+            float64, else Triton.
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.

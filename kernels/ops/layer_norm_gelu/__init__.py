@@ -29,7 +29,7 @@ def layer_norm_gelu(
         weight: shape (N,), dtype and device of x.
         bias: shape (N,), dtype and device of x.
         eps: added to the variance; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.

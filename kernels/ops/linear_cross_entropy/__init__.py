@@ -39,7 +39,7 @@ def linear_cross_entropy(
         x: shape (..., K), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
         weight: shape (N, K), one row for each class, dtype and device of x, any strides.
         target, ignore_index, label_smoothing, z_loss: as `kernels.cross_entropy` takes them.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns and raises what `kernels.cross_entropy` does.
     """

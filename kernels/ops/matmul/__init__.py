@@ -30,7 +30,7 @@ def matmul(
         w: shape (K, N), or (..., K, N) with the leading dimensions of x; dtype and device of x, any strides.
         bias: shape (N,), dtype and device of x, or None.
         activation: "none" or "gelu", by the error function.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape (..., M, N), dtype and device of x. Sums are float32 (float64 for float64); levels 4 and 5 do not round float32 to

@@ -24,7 +24,7 @@ def reduction(
         x: shape (..., N) or (M, ...), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
         kind: "sum" and "mean", in float32 and rounded once, or "max", of whose places index says the first: argmax.
         dim: -1, over the last dimension, or 0, over the first.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         y in the dtype of x, and index, int64 of the same shape; without elements, shape (0,), for "sum" and "mean".

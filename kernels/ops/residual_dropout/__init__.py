@@ -33,7 +33,7 @@ def residual_dropout(
         p: the probability to be dropped, 0 to 1. What is kept is divided by 1 - p.
         seed: of the random numbers, 0 to 2⁶³ - 1: another for each call that is to drop others. It is a constant of a CUDA
             graph, which drops the same elements each time that it is replayed.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU. All
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64. All
             drop the same elements, but for "torchscript" on a GPU, whose fuser makes other numbers.
 
     Returns:

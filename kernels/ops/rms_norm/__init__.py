@@ -29,7 +29,7 @@ def rms_norm(
         x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
         weight: shape (N,), dtype and device of x, or None for ones.
         eps: added to the mean square; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.

@@ -37,7 +37,7 @@ def rope(
         k: shape (B, heads, S, D), dtype and device of q, any strides.
         cos, sin: of the angle of each position and pair, shape (S, D/2), float32 whatever q's dtype is.
         interleaved: whether pairs are neighbours, or the features (i, i + D/2).
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched.

@@ -23,7 +23,7 @@ def scan(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
 
     Args:
         x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         a tensor of x's shape, dtype and device, contiguous at levels 4 and 5.

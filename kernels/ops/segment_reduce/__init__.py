@@ -28,7 +28,7 @@ def segment_reduce(
         offsets: int64, shape (S + 1,), on the device of x: segment s has the rows from offsets[s] to offsets[s + 1] - 1. They
             begin with 0, never fall, and end with T.
         mean: whether each sum is divided by the number of its rows.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape (S, D), dtype and device of x, contiguous.

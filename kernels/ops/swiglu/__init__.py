@@ -30,7 +30,7 @@ def swiglu(
         gate: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
         up: shape, dtype and device of gate, any strides.
         activation: "silu"; "gelu" or "gelu_tanh" for `geglu`.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: native on a CPU, Triton on a GPU.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape, dtype and device of gate, contiguous at levels 4 and 5.

@@ -96,8 +96,8 @@ def apart(expected: torch.Tensor, got: torch.Tensor, exact: bool, steps: int) ->
     """How far two are apart, as a ratio of what is allowed: nothing, or the rounding of another device."""
     if exact or expected.shape != got.shape:
         return 0.0 if torch.equal(expected.cpu(), got.cpu()) else math.inf
-    allowed = 3e-6 * expected.abs().cpu() + 1e-4 * LR * steps
-    return float(((expected.cpu() - got.cpu()).abs() / allowed).max())
+    expected, got = expected.detach().cpu(), got.detach().cpu()
+    return float(((expected - got).abs() / (3e-6 * expected.abs() + 1e-4 * LR * steps)).max())
 
 
 def numbers(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
