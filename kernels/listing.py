@@ -25,11 +25,11 @@ _FENCED_AS = {"cuda": "cpp"}
 class Listing:
     """Source code that shows itself as the last value of a notebook's cell. `print` and `repr` give the source as it is.
 
-    language: "cuda", "python" or "ptx"; any other is shown without colours.
+    language: "cuda", "python" or "ptx", "diff" for what changed in a source; any other is shown without colours.
     """
 
     source: str
-    language: Literal["cuda", "python", "ptx", "text"] = "cuda"
+    language: Literal["cuda", "python", "ptx", "diff", "text"] = "cuda"
 
     @classmethod
     def of_kernel(cls, where: str | Path | Iterable[Path], *names: str) -> Listing:

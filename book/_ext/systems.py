@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
@@ -34,13 +35,21 @@ class Systems(SphinxDirective):
                 named("Claims", "; ".join(f"“{claim.text}”: {claim.verdict}" for claim in record.claims)),
                 named("Its demo measured", demo),
             ]
-            what = [nodes.paragraph(text=sentence(record.summary)), *filter(None, said)]
+            what = [
+                nodes.paragraph(text=sentence(record.summary)),
+                *folded("Proof and measurements", filter(None, said)),
+            ]
             rows.append([nodes.literal(text=name), what, passed])
-        return [grid(["System", "What it does, and what says so", "Passed on"], rows, "sortable systems")]
+        return [grid(["System", "What it does", "Passed on"], rows, "sortable systems")]
 
 
 def sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
+
+
+def folded(summary: str, inner: Iterable[nodes.Node]) -> list[nodes.Node]:
+    begin = f"<details><summary>{escape(summary)}</summary>"
+    return [nodes.raw("", begin, format="html"), *inner, nodes.raw("", "</details>", format="html")]
 
 
 def named(name: str, text: str) -> nodes.paragraph | None:
@@ -71,13 +80,13 @@ class Claims(SphinxDirective):
             why = [
                 nodes.paragraph(text=sentence(claim.reason)),
                 named("Evidence", claim.evidence),
-                folded(claim.numbers),
+                folded_numbers(claim.numbers),
             ]
             rows.append([[nodes.paragraph(text=claim.text), source], claim.verdict, list(filter(None, why))])
         return [grid(["Claim", "Verdict", "Why"], rows, "sortable claims")]
 
 
-def folded(numbers: dict[str, dict[str, Number]]) -> nodes.raw | None:
+def folded_numbers(numbers: dict[str, dict[str, Number]]) -> nodes.raw | None:
     """Every number by hardware, with its spread, where there is one."""
     parts = [f"<p>{hardware.upper()}</p><ul>{''.join(map(item, of.items()))}</ul>" for hardware, of in numbers.items()]
     if not parts:

@@ -5,6 +5,11 @@ import DataTable from "./dt_bundle.js";
 
 const WORDS = ["Contestant", "Level", "Operation", "Direction", "Shape", "Type", "With", "Reached", "Verdict", "Passed on"];
 
+// A phone shows few columns: at first one operation in one direction, of which no column need tell, so that times can be seen.
+const NARROW = matchMedia("(max-width: 40rem)").matches;
+const AT_FIRST = ["Operation", "Direction"];
+const NOT_AT_FIRST = ["Level", "Reached"]; // contestants' names and the ratios say as much
+
 // "32,768 × 1,024" is sorted by how many elements that is.
 const elements = (shape) => shape.split(" × ").reduce((n, length) => n * Number(length.replaceAll(",", "")), 1);
 
@@ -12,9 +17,15 @@ function choice(column, heading) {
   const select = document.createElement("select");
   select.append(new Option("all", ""));
   for (const value of new Set(column.data().toArray())) select.append(new Option(value));
-  select.addEventListener("change", () => {
+  const narrowDown = () => {
+    if (NARROW) column.visible(select.value === "");
     column.search(select.value, { exact: select.value !== "" }).draw();
-  });
+  };
+  select.addEventListener("change", narrowDown);
+  if (NARROW && AT_FIRST.includes(heading)) {
+    select.selectedIndex = 1;
+    narrowDown();
+  }
   const label = document.createElement("label");
   label.append(heading, select);
   select.ariaLabel = heading; // else its name would have every choice in it
@@ -44,4 +55,5 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const words = headings.filter((heading) => WORDS.includes(heading));
   filters.append(...words.map((heading) => choice(data.column(headings.indexOf(heading)), heading)));
   data.table().container().prepend(filters);
+  if (NARROW) headings.forEach((heading, i) => NOT_AT_FIRST.includes(heading) && data.column(i).visible(false));
 }

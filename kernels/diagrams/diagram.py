@@ -10,6 +10,7 @@ from pathlib import Path
 from kernels.diagrams.canvas import Canvas
 
 _number = count(1)
+_PAGE, _PHONE = 560, 360  # units of a drawing: below the one it does not fill a page, up to the other it fits a phone
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,15 @@ class Diagram:
         step, own = self.steps[number], f"{self.identifier}-{number + 1}"
         view = f"0 0 {step.canvas.width:g} {step.canvas.height:g}"
         words = f"<p>{escape(step.words)}</p>" if len(self.steps) > 1 else ""
+        width = step.canvas.width
+        scrolls = (
+            f' class="drawn" tabindex="0" role="group" aria-label="{escape(self.title)}"' if width > _PHONE else ""
+        )
+        least = 0.85 * width if scrolls else 0
+        size = f' style="min-width: {least:g}px; max-width: {width:g}px"' if width < _PAGE else ""
         return (
-            f'<div class="step"><div class="drawn" tabindex="0" role="group" aria-label="{escape(self.title)}">'
-            f'<svg role="img" text-anchor="middle" aria-labelledby="{own}-title {own}-words" viewBox="{view}">'
+            f'<div class="step"><div{scrolls}>'
+            f'<svg role="img" text-anchor="middle" aria-labelledby="{own}-title {own}-words" viewBox="{view}"{size}>'
             f'<title id="{own}-title">{escape(self.title)}</title><desc id="{own}-words">{escape(step.words)}</desc>'
             f"{''.join(step.canvas.elements)}</svg></div>{words}</div>"
         )

@@ -12,7 +12,7 @@ Size = int | tuple[int, int]
 Elements = Mapping[str, Collection[int]]
 Move = tuple[int, Elements, Elements]
 
-_WIDTH, _LEFT, _CELL, _GAP, _BAND = 640, 96, 24, 20, 52
+_LEFT, _CELL, _GAP, _BAND = 90, 24, 20, 52
 _CHARACTER = 6.2  # of a name
 
 
@@ -59,14 +59,16 @@ def reads(
     names = ("global memory", "threads", "shared memory" if shared else "global memory")
     places: dict[str, _Place] = {}
     beside, y = {}, 8.0
+    left = _LEFT + max(_room(next(iter(band))) for band in bands if band is not bands[1])  # threads have no name
+    across = max(map(_across, bands))
     for name, band in zip(names, bands, strict=True):
-        placed = _placed(band, y)
+        placed = _placed(band, left + (across - _across(band)) / 2, y)
         places |= {one.name: one for one in placed}
         beside[y] = name
         y += _CELL * max(one.rows for one in placed) + _BAND
     drawn = []
     for label, moves in steps.items():
-        canvas = Canvas(_WIDTH, y - _BAND)
+        canvas = Canvas(left + across, y - _BAND)
         for at, name in beside.items():
             canvas.text(0, at + _CELL / 2 - 1.5, name, "small", "start")
         _draw(canvas, places, moves)
@@ -74,17 +76,28 @@ def reads(
     return Diagram("Who reads and writes what", drawn)
 
 
-def _placed(band: Mapping[str, Size], y: float) -> list[_Place]:
-    """The grids of a band beside each other, in the middle."""
-    sizes = {name: (1, size) if isinstance(size, int) else size for name, size in band.items()}
-    # The first name stands beside the middle, so that arrays and threads of one size lie below each other.
-    named = {name: _CHARACTER * len(name) + 8 if number else 0 for number, name in enumerate(sizes)}
-    width = sum(named[name] + _CELL * columns for name, (_, columns) in sizes.items()) + _GAP * (len(sizes) - 1)
+def _sizes(band: Mapping[str, Size]) -> dict[str, tuple[int, int]]:
+    return {name: (1, size) if isinstance(size, int) else size for name, size in band.items()}
+
+
+def _room(name: str) -> float:
+    """Before a grid, for its name."""
+    return _CHARACTER * len(name) + 8
+
+
+def _across(band: Mapping[str, Size]) -> float:
+    """The width of grids beside each other, with the names of all but the first: it stands beside what is in the middle, so
+    that arrays and threads of one size lie below each other."""
+    first, *others = _sizes(band).items()
+    return _CELL * first[1][1] + sum(_GAP + _room(name) + _CELL * columns for name, (_, columns) in others)
+
+
+def _placed(band: Mapping[str, Size], x: float, y: float) -> list[_Place]:
+    """The grids of a band beside each other, the first of them at x."""
     places: list[_Place] = []
-    x = max(_LEFT + _CHARACTER * len(next(iter(sizes))), (_LEFT + _WIDTH - width) / 2)
-    for name, (rows, columns) in sizes.items():
-        places.append(_Place(name, rows, columns, x + named[name], y))
-        x += named[name] + _CELL * columns + _GAP
+    for name, (rows, columns) in _sizes(band).items():
+        places.append(_Place(name, rows, columns, x + (_room(name) if places else 0), y))
+        x = places[-1].x + _CELL * columns + _GAP
     return places
 
 

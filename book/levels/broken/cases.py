@@ -12,13 +12,15 @@ import torch
 from broken.edits import EDITS
 from kernels import lens
 from kernels.cuda import RawKernel
+from kernels.listing import Listing
 
 HERE = Path(__file__).parent
 
 
-@dataclass
+@dataclass(repr=False)
 class Case:
-    """A launch of the kernel `name` of <name>.cu.
+    """A launch of the kernel `name` of <name>.cu, shown as its source with
+    its lines numbered.
 
     args: by the kernel's parameters. expected: what some of them should
         hold afterwards, from float64.
@@ -78,22 +80,27 @@ class Case:
                 words.append(f"{name} = {arg}")
         return ", ".join(words)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        # A number before an #include would leave no C++ to colour.
         numbered = [
-            f"{number:2}  {line}"
+            f"    {line}" if line.startswith("#") else f"{number:2}  {line}"
             for number, line in enumerate(self.text.splitlines(), 1)
         ]
-        return "\n".join([self.launch(), "", *numbered])
+        return "\n".join([f"// {self.launch()}", *numbered])
+
+    def _repr_markdown_(self) -> str:
+        return Listing(repr(self))._repr_markdown_()
 
 
-def changes(broken: Case, fixed: Case) -> str:
-    """What differs between two cases: lines of text, or of the launch."""
+def changes(broken: Case, fixed: Case) -> Listing:
+    """What differs between two cases: lines of source, or of the launch."""
     before, after = (
         f"{case.launch()}\n{case.text}".splitlines()
         for case in (broken, fixed)
     )
     lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[3:]
-    return "\n".join("…" if line[:2] == "@@" else line for line in lines)
+    shown = ("…" if line[:2] == "@@" else line for line in lines)
+    return Listing("\n".join(shown), "diff")
 
 
 def numbers(*shape: int) -> torch.Tensor:
