@@ -11,7 +11,9 @@ import re
 import shutil
 from pathlib import Path
 
+import nbformat
 import yaml
+from nbformat.sign import NotebookNotary
 
 ROOT = Path(__file__).parents[1]
 # What makes the book, and not what chapters read or show.
@@ -67,12 +69,19 @@ def refresh(root: Path = ROOT) -> list[Path]:
         elif not exists or copied[name] != now:
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(root / path, work / path)
+            if path.suffix == ".ipynb":
+                trust(work / path)
             copied[name] = now
     work.mkdir(exist_ok=True)
     record.write_text(json.dumps(copied, indent=1))
     if (root / "_toc.yml").exists():
         (work / "contents.md").write_text(contents(root), "utf-8")
     return kept
+
+
+def trust(notebook: Path) -> None:
+    """Sign it for this user's JupyterLab, which drops the styles of stored outputs else, and with them the lens's columns."""
+    NotebookNotary().sign(nbformat.read(notebook, as_version=4))
 
 
 def contents(root: Path = ROOT) -> str:

@@ -150,15 +150,15 @@ def as_rich(trace: Trace) -> Group:
     return Group(table, Text(""), *(Text(line) for line in _summary(trace)), *findings, *stopped)
 
 
-# JupyterLab stripes the rows of tables and aligns them right. The source gives way where room is short, and below its least
-# width the whole view scrolls.
+# JupyterLab stripes the rows of tables, aligns them right and makes columns alike, by selectors of two classes: hence the class
+# twice. The source gives way where room is short, and below its least width the whole view scrolls.
 _STYLE = (
-    "<style>.lens{overflow-x:auto}.lens table{border-collapse:collapse;font-size:.8em;width:100%}"
-    ".lens tbody tr,.lens tbody tr td,.lens thead tr th{background:none;border:0;text-align:left}"
-    ".lens tr td,.lens tr th{padding:1px 5px;white-space:nowrap;vertical-align:baseline;max-width:none}"
-    ".lens tbody tr td.n{text-align:right;font-variant-numeric:tabular-nums}"
-    ".lens tr td.source{white-space:pre-wrap;min-width:20em;width:100%;overflow-wrap:anywhere}"
-    ".lens .source code{white-space:inherit;background:none;border:0;padding:0;color:inherit}"
+    "<style>.lens{overflow-x:auto}.lens.lens table{table-layout:auto;border-collapse:collapse;font-size:.8em;width:100%}"
+    ".lens.lens tbody tr,.lens.lens tbody tr td,.lens.lens thead tr th{background:none;border:0;text-align:left}"
+    ".lens.lens tr td,.lens.lens tr th{padding:1px 5px;white-space:nowrap;vertical-align:baseline;max-width:none}"
+    ".lens.lens tbody tr td.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".lens.lens tr td.source{white-space:pre-wrap;min-width:20em;width:100%;overflow-wrap:anywhere}"
+    ".lens.lens .source code{white-space:inherit;background:none;border:0;padding:0;color:inherit}"
     ".lens td.mark{border-left:3px solid!important}"
     ".lens p{margin:.3em 5px}.lens .wrong{border-left:3px solid var(--bad);padding-left:6px}</style>"
 )

@@ -14,6 +14,9 @@ from conftest import ROOT
 
 from kernels.grading.notebooks import read_submissions
 
+sys.path.append(str(ROOT / "labs"))
+import working_copies
+
 pytestmark = pytest.mark.browser
 
 LAB = ROOT / "labs" / "coalescing.ipynb"
@@ -29,10 +32,12 @@ made = RawKernel(r"""extern "C" __global__ void made(float* y)
 
 
 @pytest.fixture
-def jupyter(tmp_path):
+def jupyter(tmp_path, monkeypatch):
     """The address of a JupyterLab that shows a learner's copies of the labs."""
+    for where in ("JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR"):  # signatures, and which pages were open
+        monkeypatch.setenv(where, str(tmp_path / where))
     for lab in LAB.parent.glob("*.ipynb"):
-        shutil.copy(lab, tmp_path)
+        working_copies.trust(shutil.copy(lab, tmp_path))
     (tmp_path / "contents.md").write_text(f"# Contents\n\n1. [Lab: a permuted copy]({LAB.name})\n")
     token, log = secrets.token_hex(), tmp_path / "jupyter.log"
     options = [
@@ -84,6 +89,18 @@ class Notebook:
         self.cell(text).locator(".cm-content").click()
         self.page.keyboard.press("Control+A")
         self.page.keyboard.insert_text(new)
+
+
+def test_the_lens_keeps_its_columns_in_jupyterlab(browser, jupyter):
+    page = browser.new_page(viewport={"width": 1280, "height": 1600})
+    page.goto(jupyter.replace("contents.md", "start.ipynb"))
+    source = page.locator(".lens td.source").first  # as stored, not run
+    source.wait_for(timeout=90_000)
+    widths = "(td) => [td.offsetWidth, td.closest('table').offsetWidth]"
+    own, whole = source.evaluate(widths)
+    assert source.evaluate("(td) => getComputedStyle(td).textAlign") == "left"
+    assert own > whole / 3
+    page.close()
 
 
 def test_a_wrong_solution_is_told_its_cause_and_a_right_one_passes(browser, jupyter):

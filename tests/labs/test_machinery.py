@@ -8,6 +8,7 @@ import nbformat
 import pytest
 import working_copies
 from generate import learners
+from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from typer.testing import CliRunner
 
@@ -59,8 +60,9 @@ def test_a_solution_that_nothing_explains_is_an_error():
 
 
 @pytest.fixture
-def course(tmp_path):
+def course(tmp_path, monkeypatch):
     """A small repository."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     for name, text in (("book/machine/a.ipynb", "1"), ("labs/b.ipynb", "2"), ("labs/solutions/b.ipynb", "3")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         write(tmp_path / name, text)
@@ -82,6 +84,15 @@ def test_copies_have_the_places_of_their_originals(course):
     assert working_copies.refresh(course) == []
     copied = sorted(str(path.relative_to(course / "work")) for path in (course / "work").rglob("*") if path.is_file())
     assert copied == ["book/intro.md", "book/machine/a.ipynb", "copies.json", "labs/b.ipynb"]
+
+
+def test_copies_are_trusted_so_that_stored_outputs_keep_their_styles(course):
+    working_copies.refresh(course)
+    copy, original = (
+        nbformat.read(course / name, as_version=4) for name in ("work/labs/b.ipynb", "labs/solutions/b.ipynb")
+    )
+    assert NotebookNotary().check_signature(copy)
+    assert not NotebookNotary().check_signature(original)
 
 
 def test_a_copy_that_was_only_run_follows_its_original(course):
