@@ -84,6 +84,12 @@ MUTANTS = [
             _INSIDE,
         ),
         (
+            "x read before the guard of both",
+            f"{_GUARD} {{\n        float value = x[i * x_stride + j] / 255.0f;",
+            f"float value = x[i * x_stride + j] / 255.0f;\n    {_GUARD} {{",
+            _INSIDE,
+        ),
+        (
             "NaN in the padding",
             _GUARD,
             f"if (i < H && j >= W && j < y_stride) y[i * y_stride + j] = NAN;\n    {_GUARD}",
