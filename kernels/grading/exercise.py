@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +13,8 @@ from kernels import call
 from kernels.lens import Access, Trace
 
 STAGES = ("runs", "compiles", "writes", "right", "costs")
+UNWRITTEN: float = struct.unpack("<d", bytes.fromhex("00000000ed5ef87f"))[0]
+"""What an output holds before a call: a NaN whose bits neither arithmetic nor the macro NAN gives."""
 Language = Literal["cuda", "triton", "torch"]
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from kernels.cuda.cpu import compiler
+from kernels.cuda.cpu.elf import OWN
 from kernels.cuda.cpu.translate import REFUSALS
 from kernels.cuda.source import Source, without_asides
 
@@ -20,7 +21,7 @@ _MEANINGS = (
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?block_index", "blockIdx"),
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?block_dim", "blockDim"),
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?grid_dim", "gridDim"),
-    (r"\bkernels::(?=\w)", ""),
+    (rf"\bkernels::(?=\w)|\b{OWN}", ""),
 )
 _STARTED = re.compile(r"_GLOBAL__sub_I|__dso_handle|__cxa_atexit")
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from kernels.grading import properties
-from kernels.grading.exercise import Call, Exercise, Property, Trial
+from kernels.grading.exercise import UNWRITTEN, Call, Exercise, Property, Trial
 from kernels.grading.properties import counters, known_mistakes, load_balance
 from kernels.grading.properties.differences import described, differing
 from kernels.hardware import WARP
@@ -28,7 +28,7 @@ def _call(
     rows = torch.randint(0, 256, (H, x_stride), dtype=torch.uint8, generator=random)
     x = rows.flatten()[: (H - 1) * x_stride + W]
     y = 100 + torch.rand(H, y_stride, generator=random)
-    y[:, :W] = torch.nan
+    y[:, :W] = UNWRITTEN
     mean, std = (np.float32(of + 0.2 * torch.rand((), generator=random).item()) for of in (0.4, 0.2))
     args = {"y": y, "x": x, "mean": mean, "std": std}
     args |= {"H": H, "W": W, "x_stride": x_stride, "y_stride": y_stride}
@@ -53,7 +53,8 @@ def _of_pixels(whole: Property) -> Property:
         call, W = trial.call, trial.sizes["W"]
         expected, baseline = ({"y": of["y"][:, :W]} for of in (call.expected, call.baseline))
         outputs = {name: y[:, :W] for name, y in trial.outputs.items()}
-        return replace(trial, outputs=outputs, call=replace(call, expected=expected, baseline=baseline))
+        args = {**call.args, "y": call.args["y"][:, :W]}
+        return replace(trial, outputs=outputs, call=replace(call, args=args, expected=expected, baseline=baseline))
 
     return replace(whole, broken=lambda trials: whole.broken([cut(trial) for trial in trials]))
 
