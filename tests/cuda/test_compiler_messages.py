@@ -33,6 +33,10 @@ SAID = {
         "__global__ void k(float* x) {\n atomicAdd(x[0], 1); }",
         r"k.cu:2:\d+: error: no matching .*atomicAdd",
     ),
+    "a name of CUDA": (
+        "struct S { int n; };\n__global__ void k(float* x) {\n int blockDim = 4; x[0] = blockDim; }",
+        r"k.cu:3: error: blockDim is CUDA's own name.*\n    3 \|  int blockDim",
+    ),
     "a missing brace": ("__global__ void k(float* x) {\n x[0] = 1;", r"k.cu"),
 }
 
