@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +13,8 @@ from kernels import call
 from kernels.lens import Access, Trace
 
 STAGES = ("runs", "compiles", "writes", "right", "costs")
+UNWRITTEN: float = struct.unpack("<d", bytes.fromhex("00000000ed5ef87f"))[0]
+"""What an output holds before a call: a NaN whose bits neither arithmetic nor the macro NAN gives."""
 Language = Literal["cuda", "triton", "torch"]
 
 
@@ -24,11 +27,13 @@ class Call(call.Call):
         (Python).
     baseline: by default, the expected values rounded once to the dtype of the output among `args`.
     grid, block, shared_mem: the launch of a CUDA kernel.
+    strides: by name, those that tensors of `args` have in the launch, too far apart to be copied; not on a GPU.
     """
 
     grid: tuple[int, ...] = (1,)
     block: tuple[int, ...] = (1,)
     shared_mem: int = 0
+    strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def inputs(self, args: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         """Of arguments such as these, the tensors that are no outputs, on the CPU."""

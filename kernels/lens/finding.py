@@ -12,7 +12,7 @@ class Finding:
     """One thing that is wrong.
 
     kind: "race", "uninitialised read", "unfinished copy", "out of bounds", "misaligned access", "divergent barrier",
-        "deadlock", "wrong mask" (of a shuffle or a vote), "failed assertion" or "stack overflow".
+        "deadlock", "wrong mask" (of a shuffle or a vote), "wrong width", "failed assertion" or "stack overflow".
     lines: of the source, that it is about; the one where it shows comes last. block: that showed it first; threads: of it,
         the one of the last line last; for a race of two blocks, `other_block` is that of the first thread.
     address: in terms of an argument or variable, such as "x[1024]", with what is known of its bounds; "" if there is none.

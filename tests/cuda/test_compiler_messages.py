@@ -33,6 +33,10 @@ SAID = {
         "__global__ void k(float* x) {\n atomicAdd(x[0], 1); }",
         r"k.cu:2:\d+: error: no matching .*atomicAdd",
     ),
+    "a name of CUDA": (
+        "struct S { int n; };\n__global__ void k(float* x) {\n int blockDim = 4; x[0] = blockDim; }",
+        r"k.cu:3: error: blockDim is CUDA's own name.*\n    3 \|  int blockDim",
+    ),
     "a missing brace": ("__global__ void k(float* x) {\n x[0] = 1;", r"k.cu"),
 }
 
@@ -56,11 +60,16 @@ def test_a_reference_is_passed_as_a_pointer(device):
 
 def test_names_that_the_c_library_has_and_a_gpu_has_not(device):
     x = torch.zeros(1, device=device)
-    code = "__device__ float gamma[2] = {1, 2}, index = 3, random = 4;\n__constant__ int select = 5;\n"
-    module = RawModule(code=code + "__global__ void k(float* x) { x[0] = gamma[1] + index + random + select; }")
+    code = """__device__ float gamma[2] = {1, 2}, index = 3, random = 4;
+    __constant__ int select = 5, time = 6;
+    __device__ float div[1] = {2};
+    __device__ int remove = 7;
+    __global__ void k(float* x) { x[0] = gamma[1] + index + random + select + time + div[0] + remove; }"""
+    module = RawModule(code=code)
     module.get_function("k")((1,), (1,), (x,))
-    assert x.item() == 14
+    assert x.item() == 29
     assert module.get_global("gamma", x.device).view(torch.float32).tolist() == [1, 2]
+    assert module.get_global("time", x.device).view(torch.int32).tolist() == [6]
 
 
 @pytest.mark.parametrize(

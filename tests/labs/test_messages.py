@@ -126,6 +126,17 @@ __global__ void map(float* y, float* x)
     assert "line 5 reads done, which still holds what the launch before has left in it" in said(report)
 
 
+def test_a_nan_that_was_computed_is_not_called_unwritten():
+    body = "y[threadIdx.x] = threadIdx.x == 3 ? {} : x[threadIdx.x] + 10;"
+    code = "__global__ void map(float* y, float* x)\n{{\n    {}\n}}"
+    for computed in ("(x[3] - x[3]) / (x[0] - x[0])", "logf(-1 - x[3] * x[3])", "sqrtf(-1)", "NAN"):
+        report = judge.grade(exercise("map"), code.format(body.format(computed)))
+        assert "every element of y is written" not in report.broken, computed
+        assert "y[3]: got nan" in said(report)
+    report = judge.grade(exercise("map"), code.format("if (threadIdx.x != 3) y[threadIdx.x] = x[threadIdx.x] + 10;"))
+    assert said(report).startswith("1 of 8 elements of y, all in y[3], was never written")
+
+
 def test_a_hint_follows_the_finding():
     two = Property(
         "ordered", lambda _: "an uninitialised read", "runs", {"uninitialised read": "is it written?", "": "wait"}
@@ -171,8 +182,8 @@ def test_a_mistake_is_named_by_its_values(lab, name, search, replace, cause):
     assert cause in said(report), report
 
 
-def test_a_division_by_zero_is_told_as_such():
-    assert "an integer was divided by zero" in said(graded("    y[i] = i / (B / 1000000);"))
+def test_a_division_by_zero_goes_on_as_on_a_gpu():
+    assert "y[0, 0, 0, 0]: got -1, expected" in said(graded("    y[i] = i / (B / 1000000);"))
 
 
 def test_numbers_are_readable_and_counts_have_their_launch():

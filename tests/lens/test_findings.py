@@ -233,6 +233,7 @@ def test_sizes_that_are_no_tuples_err_as_in_a_launch():
         ),
         ("if (threadIdx.x < 16)\nx[0] = __shfl_sync(0xffff0000, x[0], 1);", "wrong mask", 3),
         ("if (threadIdx.x < 16)\nn = __shfl_sync(0xffffffff, n, 20);\nx[threadIdx.x] = n;", "wrong mask", 3),
+        ("n = __shfl_sync(0xffffffff, n, 0, 12);\nx[threadIdx.x] = n;", "wrong width", 2),
         ("assert(n == 3);", "failed assertion", 2),
     ],
 )

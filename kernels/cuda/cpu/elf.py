@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 from typing import NamedTuple
 
+OWN = "kernels_own_"  # before a variable's name that the C library has for a function (translate.py)
 OBJECT, FUNCTION, THREAD_LOCAL = 1, 2, 6  # kinds of symbols
 _SYMBOL_TABLE = 2  # a kind of section
 _HIDDEN = 2  # a visibility
@@ -41,12 +43,18 @@ def symbols(library: Path) -> list[Symbol]:
         for position in range(offset, offset + size, entry):
             name, info, other, section, address, length = struct.unpack_from("<IBBHQQ", data, position)
             if section:
-                text = data[names + name : data.index(b"\0", names + name)].decode()
+                text = _in_source(data[names + name : data.index(b"\0", names + name)].decode())
                 # The linker makes hidden symbols local.
                 hidden = other & 3 == _HIDDEN or info >> 4 == 0
                 writable = section < count and bool(sections[section][2] & _WRITABLE)
                 found.append(Symbol(text, info & 15, hidden, address, length, writable))
     return found
+
+
+def _in_source(symbol: str) -> str:
+    """The symbol as it would be if the variable had the name that the source has for it."""
+    own = re.fullmatch(rf"(_ZL\d+)?{OWN}(\w+)", symbol)
+    return symbol if own is None else mangled(own[2])[bool(own[1])]
 
 
 def code(library: Path) -> tuple[int, int]:

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 from kernels.cuda.cpu import compiler
+from kernels.cuda.cpu.elf import OWN
 from kernels.cuda.cpu.translate import REFUSALS
-from kernels.cuda.source import Source, without_asides
+from kernels.cuda.source import Source, blanked, without_asides
 
 # What a message means where it names what the learner has not written.
 _MEANINGS = (
@@ -20,7 +21,11 @@ _MEANINGS = (
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?block_index", "blockIdx"),
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?block_dim", "blockDim"),
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?grid_dim", "gridDim"),
-    (r"\bkernels::(?=\w)", ""),
+    (rf"\bkernels::(?=\w)|\b{OWN}", ""),
+)
+# Built-in variables are macros here.
+_BUILT_IN = re.compile(
+    r"\b(?:int|unsigned|long|float|double|bool|char|auto|u?int\d+_t|size_t|u?int[1-4]|dim3)\s+(threadIdx|blockIdx|blockDim|gridDim)\b"
 )
 _STARTED = re.compile(r"_GLOBAL__sub_I|__dso_handle|__cxa_atexit")
 
@@ -33,6 +38,10 @@ def explained(source: Source, output: str) -> str:
     if refused:
         output = "\n".join(re.sub(r"(:\d+):\d+: (.*)error: (?:#error )?", r"\1: \2error: ", line) for line in refused)
         return _located(source, name, output)
+    for number, line in enumerate(blanked(source.code).splitlines(), 1):
+        if found := _BUILT_IN.search(line):
+            said = f"{source.filename}:{number}: error: {found[1]} is CUDA's own name, and no variable can have it on a CPU"
+            return _located(source, name, said)
     if own := _of_source(source, output):
         return _located(source, name, own)
     if reason := _of_kernels(source):

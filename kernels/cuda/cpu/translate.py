@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 
-from kernels.cuda.source import Source
+from kernels.cuda.cpu.elf import OWN
+from kernels.cuda.source import Source, blanked
 
 # What cannot run on a CPU, by the name that the source has for it.
 _REFUSED = {
@@ -52,6 +53,9 @@ _TOKENS = re.compile(
       |(?P<refused>{"|".join(_REFUSED)})""",
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
+# Functions of the C library, which a GPU has not: a variable of the source may have their names, with OWN before them here.
+_VARIABLE = r"\b__(?:device|constant|managed)__\b[^;()]*?[\s,*]"
+_LIBRARY_NAMES = {name: re.compile(rf"{_VARIABLE}{name}\s*[=\[;,{{]") for name in ("time", "div", "remove")}
 _BRACKETS = re.compile(rf"(?:{_SKIP})|[(){{;]", re.DOTALL)
 _BOUNDS = re.compile(rf"(?P<skip>{_SKIP})|\b__launch_bounds__\s*(?=\()", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -61,9 +65,11 @@ _DECLARATION = re.compile(r"(?P<type>.*?)\b(?P<name>\w+)\s*\[\s*\]\s*;", re.DOTA
 
 def translate(source: Source) -> str:
     """The translation unit for a source: rewritten, and with an entry for each kernel."""
+    code = blanked(source.code)
+    own = "".join(f"#define {name} {OWN}{name}\n" for name, found in _LIBRARY_NAMES.items() if found.search(code))
     text = _TOKENS.sub(_rewrite, _with_bounds_checked(source.code))
     entries = "\n".join(f"KERNELS_ENTRY({number}, {name})" for number, name in enumerate(source.names))
-    return f'#include "kernels/cuda.h"\n#line 1 "{source.filename}"\n{text}\n#line 1 "<kernels>"\n{entries}\n'
+    return f'#include "kernels/cuda.h"\n{own}#line 1 "{source.filename}"\n{text}\n#line 1 "<kernels>"\n{entries}\n'
 
 
 def _rewrite(match: re.Match[str]) -> str:

@@ -9,10 +9,12 @@ import numpy as np
 import torch
 
 from kernels.grading import properties
-from kernels.grading.exercise import Call, Exercise, Property, Trial
+from kernels.grading.exercise import UNWRITTEN, Call, Exercise, Property, Trial
 from kernels.grading.properties import counters, known_mistakes, load_balance
 from kernels.grading.properties.differences import described, differing
 from kernels.hardware import WARP
+
+_APART = 1 << 30  # a stride with which the third row begins where an int does not count any more
 
 
 def _call(
@@ -25,10 +27,11 @@ def _call(
     grid: tuple[int, int] | None = None,
 ) -> Call:
     # Part of a larger image: what follows its last pixel is no one's, and the padding of y holds numbers.
-    rows = torch.randint(0, 256, (H, x_stride), dtype=torch.uint8, generator=random)
-    x = rows.flatten()[: (H - 1) * x_stride + W]
-    y = 100 + torch.rand(H, y_stride, generator=random)
-    y[:, :W] = torch.nan
+    apart = x_stride >= _APART
+    rows = torch.randint(0, 256, (H, W if apart else x_stride), dtype=torch.uint8, generator=random)
+    x = rows if apart else rows.flatten()[: (H - 1) * x_stride + W]
+    y = 100 + torch.rand(H, W if apart else y_stride, generator=random)
+    y[:, :W] = UNWRITTEN
     mean, std = (np.float32(of + 0.2 * torch.rand((), generator=random).item()) for of in (0.4, 0.2))
     args = {"y": y, "x": x, "mean": mean, "std": std}
     args |= {"H": H, "W": W, "x_stride": x_stride, "y_stride": y_stride}
@@ -39,6 +42,7 @@ def _call(
         updated=("y",),
         grid=grid or (max(1, -(-W // block[0])), max(1, -(-H // block[1]))),
         block=block,
+        strides={"y": (y_stride, 1), "x": (x_stride, 1)} if apart else {},
     )
 
 
@@ -47,15 +51,16 @@ def _padded(pixels: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _of_pixels(whole: Property) -> Property:
-    """The property, judged of the image alone, without the padding."""
+    """The property, judged of the image alone, without the padding; and not of rows far apart, for which `_far_rows` is."""
 
     def cut(trial: Trial) -> Trial:
         call, W = trial.call, trial.sizes["W"]
         expected, baseline = ({"y": of["y"][:, :W]} for of in (call.expected, call.baseline))
         outputs = {name: y[:, :W] for name, y in trial.outputs.items()}
-        return replace(trial, outputs=outputs, call=replace(call, expected=expected, baseline=baseline))
+        args = {**call.args, "y": call.args["y"][:, :W]}
+        return replace(trial, outputs=outputs, call=replace(call, args=args, expected=expected, baseline=baseline))
 
-    return replace(whole, broken=lambda trials: whole.broken([cut(trial) for trial in trials]))
+    return replace(whole, broken=lambda trials: whole.broken([cut(trial) for trial in trials if trial.case != "apart"]))
 
 
 _OWN = "no guard is missing"
@@ -155,10 +160,20 @@ def _lanes_at_work() -> Property:
     )
 
 
+def _far_rows() -> Property:
+    """Of the last stage: its case is tried when all else holds."""
+    whole = properties.right(
+        "apart",
+        name="also where an index needs 64 bits",
+        hint="The product of two ints is an int, and at most 2³¹ − 1. The third row begins at 2 · 2³⁰.",
+    )
+    return replace(whole, stage="costs")
+
+
 def _exercise(
     name: str, cases: dict, drawn: dict[str, dict[str, range]], others: str, missed: str, *more: Property
 ) -> Exercise:
-    first, *rest = cases
+    first, *rest = (case for case in cases if case != "apart")
     return Exercise(
         name=name,
         language="cuda",
@@ -191,7 +206,9 @@ def _exercise(
             _of_pixels(known_mistakes.right("y", cases=rest, name=others, likes=_MISTAKES)),
             _each_once(),
             *more,
+            *[_far_rows()] * ("apart" in cases),
         ),
+        unwatched=("apart",) if "apart" in cases else (),
     )
 
 
@@ -204,6 +221,7 @@ EXERCISES = (
             "one": {"H": 1, "W": 1, "x_stride": 3, "y_stride": 2, "block": (8, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2)},
             "tall": {"H": 300, "W": 5, "x_stride": 6, "y_stride": 7, "block": (8, 4)},
+            "apart": {"H": 3, "W": 5, "x_stride": _APART, "y_stride": _APART, "block": (8, 2)},
         },
         {"even": _LARGE},
         "also for an image that the blocks do not divide",

@@ -198,6 +198,7 @@ def _stopped(error: str, source: Source) -> tuple[Finding, ...]:
         "^a stack overflow": "stack overflow",
         "^assertion `": "failed assertion",
         ": its mask | The mask names ": "wrong mask",
+        ": its width is ": "wrong width",
     }
     kind = next((kind for words, kind in kinds.items() if re.search(words, error)), None)
     if kind is None:

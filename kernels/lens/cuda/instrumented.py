@@ -38,6 +38,7 @@ _GCC = (
     "-fno-guess-branch-probability",
     "-fno-optimize-sibling-calls",
     "-fno-thread-jumps",  # which repeats a line for each way that leads to it: the lanes then run it one way after another
+    "-fno-tree-sink",  # which moves a read that comes before a guard below it, where it never happens out of bounds
     "--param=tsan-instrument-func-entry-exit=0",
     # What a call that is not put in place reads to pass a structure is not seen.
     "-finline-functions",

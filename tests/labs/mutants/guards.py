@@ -8,6 +8,7 @@ _RACE = "no race"
 _ONCE = "no pixel is computed twice"
 _PADDING = "the padding of y is left alone"
 _WRITTEN = "every pixel is written"
+_FAR = "also where an index needs 64 bits"
 _RIGHT = "y is (x / 255 − mean) / std"
 _ANY_SIZE = "also for an image that the blocks do not divide"
 _ANY_GRID = "also for other images and grids"
@@ -83,6 +84,14 @@ MUTANTS = [
             f"float value = i < H ? x[i * x_stride + j] / 255.0f : 0;\n    {_GUARD} {{",
             _INSIDE,
         ),
+        (
+            "x read before the guard of both",
+            f"{_GUARD} {{\n        float value = x[i * x_stride + j] / 255.0f;",
+            f"float value = x[i * x_stride + j] / 255.0f;\n    {_GUARD} {{",
+            _INSIDE,
+        ),
+        ("an index of y in 32 bits", "y[i * y_stride + j] =", "y[(int)i * y_stride + j] =", _FAR),
+        ("an index of x in 32 bits", "x[i * x_stride + j]", "x[(int)i * x_stride + j]", _FAR),
         (
             "NaN in the padding",
             _GUARD,
@@ -177,12 +186,14 @@ ACCEPTED = {
     y[j] = ((float)x[j] / 255 - mean) / std;
 }""",
         "multiplied in place of divided": _HEAD.format("normalise")
-        + """    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+        + """    int j = blockIdx.x * blockDim.x + threadIdx.x;
+    long long i = blockIdx.y * blockDim.y + threadIdx.y;
     float scale = 1 / (255.0f * std), shift = -mean / std;
     if (i < H && j < W) y[i * y_stride + j] = fmaf(x[i * x_stride + j], scale, shift);
 }""",
         "vector loads": _HEAD.format("normalise")
-        + """    int j = 4 * (blockIdx.x * blockDim.x + threadIdx.x), i = blockIdx.y * blockDim.y + threadIdx.y;
+        + """    int j = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
+    long long i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= H || j >= W) return;
     const unsigned char* from = x + i * x_stride + j;
     float* to = y + i * y_stride + j;
