@@ -9,7 +9,7 @@ from kernels.machine import Machine
 from kernels.operation import Variant
 
 COMPILED, MOST = 3, 4
-"""Level 3 compiles forward and backward anew for nearly every case, for many seconds: it gets no more special cases than these."""
+"""Level 3 compiles anew for nearly every case, forward and backward: it gets so many special cases at most."""
 FROM_HERE_SLOW, LONG = 4, 50_000
 """Levels 4 and 5 take up to 15 seconds for a case with a dimension that is longer, where there is no GPU."""
 
