@@ -77,8 +77,8 @@ def check(
 ) -> None:
     """Check the variants against float64; exit 1 if any is wrong.
 
-    Without --all each level meets each special case once, on one of its variants and in one dtype, the same at every run; a
-    wrong variant is checked until it is rejected, the smallest cases first.
+    Without --all each level meets each special case once, level 3 only a few of them, on one of its variants and in one dtype,
+    the same at every run; a wrong variant is checked until it is rejected, the smallest cases first.
     """
     where = _device(device)
     failed = False

@@ -8,8 +8,8 @@ from kernels.case import Case
 from kernels.machine import Machine
 from kernels.operation import Variant
 
-COMPILED, EVERY = 3, 4
-"""Level 3 compiles anew for nearly every case, so it gets one special case of four."""
+COMPILED, MOST = 3, 4
+"""Level 3 compiles anew for nearly every case, forward and backward: it gets so many special cases at most."""
 FROM_HERE_SLOW, LONG = 4, 50_000
 """Levels 4 and 5 take up to 15 seconds for a case with a dimension that is longer, where there is no GPU."""
 
@@ -49,4 +49,5 @@ def _special(cases: Sequence[Case], level: int, machine: Machine) -> Iterator[li
     for case in cases:
         if machine.device == "cuda" or level < FROM_HERE_SLOW or max(case.shape, default=0) <= LONG:
             found.setdefault(str(replace(case, dtype="float32")), []).append(case)
-    yield from list(found.values())[:: EVERY if level == COMPILED else 1]
+    step = math.ceil(len(found) / MOST) if level == COMPILED else 1
+    yield from list(found.values())[:: max(step, 1)]

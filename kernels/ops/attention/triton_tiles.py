@@ -88,9 +88,10 @@ def tile(own: int, others: int, D: int, itemsize: int, shared: int, tensors: int
 
 
 def shared_bytes(device: torch.device) -> int:
-    """What tiles may take of a block's shared memory. Before sm_80 tl.dot takes all operands from there: half is for them."""
+    """What tiles may take of a block's shared memory. Before sm_80 tl.dot takes all operands from there, and the
+    weights, which Triton may keep as floats, too: three quarters are for them."""
     limits = target(device)
-    return limits.shared_bytes_per_block if limits.capability >= 80 else limits.shared_bytes_per_block // 2
+    return limits.shared_bytes_per_block if limits.capability >= 80 else limits.shared_bytes_per_block // 4
 
 
 def lines(x: torch.Tensor) -> torch.Tensor:
