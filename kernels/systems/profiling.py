@@ -176,8 +176,8 @@ SYSTEM = System(
             source="Ivanov et al., Data Movement Is All You Need (2021), abstract",
             conditions="training BERT on a V100; here, a block’s forward",
             verdict="partly",
-            reason="modules without a product, of which FLOPs know nothing, move a good part of the bytes; on a CPU, where "
-            "products are slow, they take little of the time, and a training step on a GPU was not measured",
+            reason="modules without a product, of which FLOPs know nothing, move a third of the bytes or more; the products "
+            "take most of the time of a forward all the same. A training step was not measured",
             evidence="measured",
             experiment=without_products,
         ),
