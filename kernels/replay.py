@@ -196,7 +196,7 @@ def repetition(inputs: list[Tensor], addresses: list[int], recorder: Recorder, r
         tensors = [(place, *source(value)) for place, value in enumerate(values) if isinstance(value, Tensor)]
         launches.append((again, [None if isinstance(value, Tensor) else value for value in values], tensors))
     allocations = [(tuple(output.shape), output.stride(), output.dtype) for output in outputs]
-    if scratch:
+    if scratch or any(number == len(inputs) + len(outputs) for _, _, tensors in launches for _, number, _ in tensors):
         allocations.append(((scratch,), (1,), torch.uint8))
     allocate = getattr(guards, f"_empty_strided_{inputs[0].device.type}")  # half the cost of torch.empty_strided
     several = type(result) is tuple and itemgetter(*(-1 if of is None else owned.index(memory(of)) for of in result))
