@@ -20,6 +20,14 @@ def test_a_row_gets_what_comes_for_it_as_often_as_it_comes(variant):
     assert torch.equal(weight.grad, torch.tensor([0.0, 0, 1, 0, 3], device=DEVICE)[:, None].expand(5, 40))
 
 
+@pytest.mark.parametrize("embedding", [OP.baseline, OP.variants[0]], ids=["baseline", "native"])
+def test_a_table_without_columns_avoids_pytorchs_gradient_of_embedding(embedding):
+    # On a GPU that takes the stride of the rows, which is 1, for their width: an illegal memory access.
+    y = embedding(torch.tensor([2, 0, 2]), torch.empty(5, 0, requires_grad=True))
+    assert y.shape == (3, 0) and y.requires_grad
+    assert "Embedding" not in y.grad_fn.name()
+
+
 @pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")
 @pytest.mark.parametrize("level", kernels.LEVELS)
 @pytest.mark.parametrize("index", [7, -1, 2**40])

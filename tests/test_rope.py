@@ -25,3 +25,24 @@ def test_norms_stay_and_products_go_by_distance(variant, interleaved):
         diagonal = products.diagonal(distance)
         torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=1e-4, atol=1e-4)
     assert not torch.allclose(products[0, :1], products[0, 1:], rtol=1e-2)
+
+
+@pytest.mark.parametrize("variant", [OP["triton"], OP["cuda"]], ids=lambda v: v.key)
+def test_angles_need_not_begin_at_a_vector(variant):
+    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
+        pytest.skip(reason)
+    inputs = OP.inputs(shape=(1, 2, 3, 16), device=DEVICE)
+    expected = OP.reference(**inputs)
+    for name in ("cos", "sin"):
+        angles = inputs[name]
+        inputs[name] = torch.cat((angles.new_zeros(1), angles.flatten()))[1:].view_as(angles)
+    variant(**inputs)
+    for name, exact in zip("qk", expected, strict=True):
+        torch.testing.assert_close(inputs[name].double(), exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_more_angles_than_32_bits_count_are_refused(level):
+    q, angles = torch.zeros(1).expand(1, 1, 2**26, 64), torch.zeros(1).expand(2**26, 32)
+    with pytest.raises(ValueError, match="cos: got 2,147,483,648 angles, expected fewer than 2³¹"):
+        kernels.rope(q, q, angles, angles, level=level)

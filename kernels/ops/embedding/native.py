@@ -11,6 +11,8 @@ from kernels.signature import Signature
 
 def embedding(index: torch.Tensor, weight: torch.Tensor, padding_idx: int | None = None) -> torch.Tensor:
     """The rows of weight that index names."""
+    if weight.shape[1] == 0:  # of no columns PyTorch's own gradient writes one, beside its memory, on a GPU
+        return weight[index]
     return torch.embedding(weight, index, -1 if padding_idx is None else padding_idx)
 
 
@@ -20,7 +22,7 @@ def embedding_backward(dy, index, weight, padding_idx):
     if padding_idx is not None:
         wide = wide.masked_fill((index == padding_idx).unsqueeze(-1), 0.0)
     sums = torch.zeros(weight.shape, dtype=wide.dtype, device=wide.device)
-    return sums.index_add(0, index.reshape(-1), wide.reshape(-1, weight.shape[1])).to(weight.dtype)
+    return sums.index_add(0, index.reshape(-1), wide.reshape(index.numel(), weight.shape[1])).to(weight.dtype)
 
 
 def validate(index, weight, padding_idx) -> None:

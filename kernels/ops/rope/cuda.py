@@ -16,9 +16,11 @@ FILE = Path(__file__).with_name("rope.cu")
 THREADS, HEADS = 256, 4
 
 
-def vector_size(D: int, *tensors: torch.Tensor) -> int:
-    """The values of a 16-byte vector, if both halves of all heads are made of such, else 1."""
+def vector_size(D: int, angles: tuple[torch.Tensor, ...], *tensors: torch.Tensor) -> int:
+    """The values of a 16-byte vector, if both halves of all heads are made of such and the angles of a head too, else 1."""
     size = VECTOR_BYTES // tensors[0].itemsize
+    if any(one.data_ptr() % VECTOR_BYTES for one in angles):
+        return 1
     for tensor in tensors:
         bytes_apart = [stride * tensor.itemsize for stride in tensor.stride()[:3]]
         if tensor.stride(3) != 1 or any(one % VECTOR_BYTES for one in (tensor.data_ptr(), *bytes_apart)):
@@ -31,11 +33,11 @@ def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
     B, H, S, D = q.shape
     if not q.numel() + k.numel():
         return
-    size = vector_size(D, q, k, to_q, to_k)
+    angles = cos.contiguous(), sin.contiguous()
+    size = vector_size(D, angles, q, k, to_q, to_k)
     grid = B * -(-S * (D // 2 // size) // THREADS), -(-H // HEADS) + -(-k.shape[1] // HEADS)
     strides = (stride for tensor in (q, k, to_q, to_k) for stride in tensor.stride())
-    tensors = q, k, to_q, to_k, cos.contiguous(), sin.contiguous()
-    arguments = (*tensors, *strides, H, k.shape[1], S, D, np.float32(by))
+    arguments = (q, k, to_q, to_k, *angles, *strides, H, k.shape[1], S, D, np.float32(by))
     kernel(FILE, "rope", q.dtype, size, interleaved, HEADS)(grid, (THREADS,), arguments)
 
 

@@ -55,6 +55,8 @@ def validate_for_kernel(q, k, cos, sin, interleaved) -> None:
     for name, value in (("cos", cos), ("sin", sin)):
         if value.dtype != torch.float32:
             raise TypeError(f"{name}: got dtype {value.dtype}, expected torch.float32 at levels 4 and 5")
+    if cos.numel() >= 2**31:
+        raise ValueError(f"cos: got {cos.numel():,} angles, expected fewer than 2³¹ at levels 4 and 5")
 
 
 def validate_backward(dq, dk, cos, sin, interleaved) -> None:

@@ -2,13 +2,31 @@
 // pairs of features of HEADS heads at one position: their cosines and sines are read once.
 //
 // The pair (a, b) becomes (a * cos - b * sin, b * cos + a * sin). Pairs are (i, i + D/2), or where INTERLEAVED (2i, 2i + 1).
-// T is float, __half or __nv_bfloat16; the arithmetic is float. SIZE is a 16-byte vector's where features lie so, else 1.
+// T is float, __half or __nv_bfloat16; the arithmetic is float. SIZE is a 16-byte vector's where features and angles lie so,
+// else 1.
 
 #include "values.cuh"
 
 struct Strides {
     long long batch, head, position, feature;
 };
+
+// The angles of SIZE neighbouring pairs, four a load: they are floats, whatever T is.
+template <int SIZE>
+__device__ void load_angles(const float* from, float (&angles)[SIZE])
+{
+    if constexpr (SIZE == 1) {
+        angles[0] = *from;
+    } else {
+        for (int p = 0; p < SIZE; p += 4) {
+            const float4 four = *(const float4*)(from + p);
+            angles[p] = four.x;
+            angles[p + 1] = four.y;
+            angles[p + 2] = four.z;
+            angles[p + 3] = four.w;
+        }
+    }
+}
 
 template <typename T, int SIZE, bool INTERLEAVED, int HEADS>
 __device__ void turn_heads(const T* x, T* y, Strides from, Strides to, int head, int heads, int D, int pair,
@@ -50,15 +68,17 @@ __global__ void rope(const T* q, const T* k, T* to_q, T* to_k, const float* cos,
                      long long to_k_batch, long long to_k_head, long long to_k_position, long long to_k_feature,
                      int heads, int kv_heads, int S, int D, float turn)
 {
-    const int of_position = D / 2 / SIZE, blocks = (S * (long long)of_position + blockDim.x - 1) / blockDim.x;
-    const long long batch = blockIdx.x / blocks, i = blockIdx.x % blocks * (long long)blockDim.x + threadIdx.x;
+    // 32 bits are enough for the pairs of all positions; divisions in 64 would keep the loads waiting.
+    const unsigned of_position = D / 2 / SIZE, blocks = (S * of_position + blockDim.x - 1) / blockDim.x;
+    const unsigned i = blockIdx.x % blocks * blockDim.x + threadIdx.x;
+    const long long batch = blockIdx.x / blocks;
     const int position = i / of_position, pair = i % of_position * SIZE;
     if (position >= S) return;
+    const int angle = position * (D / 2) + pair;
     float c[SIZE], s[SIZE];
-    for (int p = 0; p < SIZE; ++p) {
-        c[p] = cos[(long long)position * (D / 2) + pair + p];
-        s[p] = sin[(long long)position * (D / 2) + pair + p] * turn;
-    }
+    load_angles(cos + angle, c);
+    load_angles(sin + angle, s);
+    for (int p = 0; p < SIZE; ++p) s[p] *= turn;
     const int group = blockIdx.y, of_q = (heads + HEADS - 1) / HEADS;
     if (group < of_q)
         turn_heads<T, SIZE, INTERLEAVED, HEADS>(
