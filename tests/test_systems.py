@@ -6,14 +6,17 @@ import pytest
 import torch
 
 from kernels.claims import EVIDENCE, VERDICTS, Claim
+from kernels.machine import one_thread
 from kernels.systems import claims, demo, system, systems
 
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 
 
 @pytest.fixture(autouse=True)
-def repeatable():
+def as_demo_runs_them():
     torch.manual_seed(0)
+    with one_thread():
+        yield
 
 
 @pytest.mark.parametrize("device", DEVICES)
