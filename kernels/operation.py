@@ -100,6 +100,8 @@ class Operation:
         decode: (outputs by name, inputs) → the values that they stand for: for codes with scales, which are judged by what
             they decode to, in the dtype that it has; by the name of the output that the reference gives in their place.
         rounded: a second reference, exact after its inputs were quantised or pruned: the rule must hold against both.
+        in_order: the baseline with the terms of its sums added one after the other, where torch's library divides sums as it
+            likes: in float32 a result may be as far off as the further of the two.
         few: (case, rows) → a case that asks for the same kernels with so many rows, to compile or to count them.
     """
 
@@ -119,6 +121,7 @@ class Operation:
     updates: tuple[str, ...] = ()
     decode: Callable[[Tensors, dict[str, Any]], Tensors] | None = None
     rounded: Callable[..., Any] | None = None
+    in_order: Callable[..., Any] | None = None
     few: Callable[[Case, int], Case] = few_rows
     defaults: dict[int, Callable[..., Any]] = field(init=False, repr=False, compare=False)
     """The functions of the default rungs, by the number of their level."""

@@ -1,6 +1,8 @@
 """How far off a result may be: the one definition of the error bound.
 
-The errors of a result and of the baseline (torch's operator in the same dtype) are taken against the float64 reference:
+The errors of a result and of the baseline (torch's operator in the same dtype) are taken against the float64 reference. For
+an operation with long sums the baseline is, of each element, the further off of two: torch's, whose library divides sums as
+it likes and may round less than any kernel that does not, and the same sums with their terms added one after the other.
 
 - root mean square, per row and over the whole tensor: at most 2 × the baseline's. Rows of fewer than 64 elements are taken
   together with their neighbours: of so few the baseline's own error is small by chance;

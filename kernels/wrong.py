@@ -50,7 +50,9 @@ def edited(rung: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
         if old not in source.code:
             return None
         module = RawModule(code=source.code.replace(old, new), options=source.options, name_expressions=(kernel.name,))
-        return module.get_function(kernel.name)
+        found = module.get_function(kernel.name)
+        found.max_dynamic_shared_size_bytes = kernel.max_dynamic_shared_size_bytes
+        return found
 
     def run(*args: Any) -> Any:
         outer, launched = watched.by, []

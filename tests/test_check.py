@@ -1,6 +1,7 @@
 """The check, and the test of the check: right kernels pass, wrong ones do not."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ import kernels
 from kernels.check import Truth, check
 from kernels.machine import here
 from kernels.operation import LEVELS, Case, Variant
+from kernels.ops.matmul.in_order import in_order as matmul_in_order
+from kernels.ops.softmax.in_order import in_order as softmax_in_order
 from kernels.tolerance import compare
 
 OPERATIONS = [kernels.operation(name) for name in kernels.operations()]
@@ -266,3 +269,23 @@ def test_what_cannot_run_is_skipped_with_its_reason():
     variant = Variant(4, "never", lambda **inputs: None, "", (), unsupported=lambda case, machine: "not today")
     (result,) = check(op, (variant,), (Case((4, 8)),))
     assert result.skipped == "not today"
+
+
+def reversed_softmax(x):
+    return softmax_in_order(x.flip(-1)).flip(-1)
+
+
+def reversed_matmul(x, w, bias=None, activation="none"):
+    return matmul_in_order(x.flip(-1), w.flip(-2), bias, activation)
+
+
+@pytest.mark.parametrize("name, fn", [("softmax", reversed_softmax), ("matmul", reversed_matmul)])
+def test_a_lucky_baseline_does_not_forbid_another_order_of_additions(name, fn):
+    op = kernels.operation(name)
+    case = replace(op.cases["model"][0], seed=1)
+    assert case.dtype == "float32"
+    lucky = replace(op, baseline=lambda **inputs: op.reference(**inputs).float())
+    right = Variant(1, "reversed", fn, "adds from the last term to the first", ())
+    inputs = op.inputs(case, "cpu")
+    assert "its bound of" in Truth(replace(lucky, in_order=None), case, inputs).judge(right).failure
+    assert Truth(lucky, case, inputs).judge(right).failure is None

@@ -27,7 +27,7 @@ def overwritten(dy, index, weight, padding_idx):
         dy = dy.masked_fill((index == padding_idx).unsqueeze(-1), 0)
     sums = torch.zeros_like(weight, memory_format=torch.contiguous_format)
     for token, row in enumerate(index.reshape(-1).tolist()):
-        sums[row] = dy.reshape(-1, weight.shape[1])[token]
+        sums[row] = dy.reshape(index.numel(), weight.shape[1])[token]
     return sums
 
 

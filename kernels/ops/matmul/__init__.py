@@ -13,6 +13,7 @@ from kernels import levels
 from kernels.operation import Operation, Peer
 from kernels.ops.matmul import cuda, native, triton, wrong
 from kernels.ops.matmul.cases import CASES, backward_cost, cost, few, make_inputs
+from kernels.ops.matmul.in_order import in_order
 from kernels.ops.matmul.native import validate
 
 
@@ -69,6 +70,7 @@ OPERATION = Operation(
     **levels.of_modules("matmul", native, triton, cuda),
     reference=reference,
     baseline=torch_matmul,
+    in_order=in_order,
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     peers=(

@@ -14,6 +14,7 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.softmax import cuda, native, triton_backward, triton_forward, wrong
 from kernels.ops.softmax.cases import CASES, make_inputs
+from kernels.ops.softmax.in_order import in_order
 from kernels.ops.softmax.native import SIGNATURE
 from kernels.registration import join
 from kernels.unsupported import needs_gpu
@@ -88,6 +89,7 @@ OPERATION = Operation(
     name="softmax",
     reference=reference,
     baseline=torch_softmax,
+    in_order=in_order,
     make_inputs=make_inputs,
     gradients=("x",),
     forward=(*levels.from_native(native.softmax, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
