@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from kernels.cuda import CompileError, RawKernel, RawModule, gpu_compiler
+from kernels.cuda.cpu import compiler
 
 SAID = {
     "a kernel with a result": (
@@ -85,11 +86,13 @@ def test_names_that_the_c_library_has_and_a_gpu_has_not(device):
         ),
         (
             'printf("%d", x[0]);',
-            "k.cu:2: warning: format .%d. expects argument of type .int., but argument 2 has type .double",
+            "k.cu:2: warning: format .*type .int.,? but .*argument.* has type .(double|float)",
         ),
     ],
 )
 def test_a_warning_is_shown_though_the_kernel_is_in_the_cache(body, words, capfd):
+    if "float s[4]" in body and compiler.is_clang():
+        pytest.skip("clang does not warn of an array without values")
     for _ in range(2):
         RawKernel(f"__global__ void k(float* x, int n) {{\n{body}\n}}", "k")((1,), (1,), (torch.zeros(4), 0))
         assert re.search(words, capfd.readouterr().err)

@@ -17,6 +17,7 @@ _MEANINGS = (
         "a kernel cannot throw: a GPU has no exceptions",
     ),
     (r"static assertion failed(?: due to requirement '[^']*')?: ", ""),
+    (r"static_assert failed(?: due to requirement '[^']*')? \"([^\"]*)\"", r"\1"),
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?thread_index", "threadIdx"),
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?block_index", "blockIdx"),
     (r"(?:kernels::)?self(?:\.|->)(?:kernels::Thread::)?block_dim", "blockDim"),
@@ -68,20 +69,26 @@ def _located(source: Source, name: str, output: str) -> str:
 
 def _of_source(source: Source, output: str) -> str:
     """The messages about the source's own lines; "" if no error is. An error in a header of ours is about the line that led
-    there, which the compiler names before it."""
+    there, which g++ names before it and clang after it."""
     own = re.compile(rf"((?:{'|'.join(map(re.escape, source.texts))})(?::\d+)*):")
     shown: list[str] = []
     led_here = ""
+    of_header = ""
     for line in output.splitlines():
         at = own.match(line)
         if at and ": warning: " in line:
             continue
         if at and "required from" in line:
             led_here = at[1]
+        elif at and of_header and "requested here" in line:
+            shown.append(f"{at[1]}: error: {of_header}")
+            of_header = ""
         elif at:
             shown.append(line)
-        elif led_here and ": error: " in line:
-            shown.append(f"{led_here}: error: {line.split(': error: ', 1)[1]}")
+        elif ": error: " in line:
+            of_header = line.split(": error: ", 1)[1]
+            if led_here:
+                shown.append(f"{led_here}: error: {of_header}")
     text = "\n".join(shown)
     for pattern, words in _MEANINGS:
         text = re.sub(pattern, words, text)

@@ -33,7 +33,7 @@ def of(source: Source, library: Path) -> list[Warned]:
     found = re.findall(rf"^({'|'.join(map(re.escape, source.texts))}){_WARNING}", said, re.MULTILINE)
     told: dict[str, Warned] = {}
     for filename, number, words, option in found:
-        if option == "format" and "double" in words:  # sizes of integers have other names on a GPU
+        if option == "format" and re.search("double|float", words):  # sizes of integers have other names on a GPU
             told.setdefault(words, Warned(filename, int(number), "", words))
         name = re.search(r"[‘'](\w+)[’']", words)
         line = _first_changed(name[1], source.texts[filename]) if option.endswith("uninitialized") and name else None
