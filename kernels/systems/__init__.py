@@ -40,7 +40,9 @@ def demo(name: str, quick: bool = False, device: str | None = None) -> Shown:
         AssertionError: the system's check rejects it, so that there is nothing to show.
     """
     record, where = system(name), here(device).device
-    with one_thread():  # tensors are small, and several threads wait for each other whenever another program takes a core
+    with (
+        one_thread()
+    ):  # tensors are small, and several threads wait for each other whenever another program takes a core
         _, failure = record.check(record.make, where)
         if failure:
             raise AssertionError(f"{name} is wrong on {where}: {failure}")

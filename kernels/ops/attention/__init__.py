@@ -84,7 +84,10 @@ def torch_attention(q, k, v, causal=False, window=None, scale=None):
     alone = ~mask.any(-1, keepdim=True)
     shared = k.shape[1] < q.shape[1]
     plain = bool(mask.all())
-    y = F.scaled_dot_product_attention(q, k, v, None if plain else mask | alone, scale=scale, enable_gqa=shared)
+    if q.numel() and k.numel():
+        y = F.scaled_dot_product_attention(q, k, v, None if plain else mask | alone, scale=scale, enable_gqa=shared)
+    else:  # where PyTorch's own has given None on a GPU
+        y = reference(q, k, v, causal, window, scale)[0].to(q.dtype)
     keys = k.detach().float().repeat_interleave(q.shape[1] // k.shape[1], 1)
     s = q.detach().float() @ keys.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
     return y.masked_fill(alone, 0), s.masked_fill(~mask, -torch.inf).logsumexp(-1)
