@@ -27,7 +27,11 @@ __device__ void fetch(T* tile, const T* from, long long stride, int rows, int co
         if (ALIGNED && i < rows && j < columns) {
             __pipeline_memcpy_async(to, from + i * stride + j, 16);
         } else {
-            for (int k = 0; k < VECTOR; ++k) to[k] = i < rows && j + k < columns ? from[i * stride + j + k] : (T)0.0f;
+            for (int k = 0; k < VECTOR; ++k) {
+                T element = 0.0f;
+                if (i < rows && j + k < columns) element = from[i * stride + j + k];
+                to[k] = element;
+            }
         }
     }
 }
