@@ -15,6 +15,7 @@ from triton.knobs import runtime
 
 from kernels import replay
 from kernels.machine import interpreting
+from kernels.triton.descriptors import base_of, with_base
 from kernels.watch import Watch
 
 watched = Watch()
@@ -27,7 +28,7 @@ def launch(kernel: Callable, grid: tuple[int, ...], *args: object, **options: ob
     Args:
         kernel: a `triton.jit` function.
         grid: one to three numbers of programs.
-        args: tensors, numbers and None, in the kernel's order. All tensors lie on one device.
+        args: tensors, TMA descriptors, numbers and None, in the kernel's order. All tensors lie on one device.
         options: the kernel's constexprs, num_warps and num_stages.
 
     Raises:
@@ -58,6 +59,7 @@ def _launch(kernel: Callable, grid: tuple[int, ...], args: tuple, options: dict)
     compiled = kernel[grid](*args, **options)
     if replay.is_recording():
         simple = type(kernel) is JITFunction and not kernel.pre_run_hooks and not kernel.used_global_vals
+        simple = simple and all(base_of(arg) is arg for arg in args)  # a descriptor holds an address, too
         replay.launched(args, _again(kernel, compiled, grid, args, options) if simple else None)
 
 
@@ -87,14 +89,15 @@ def _again(kernel: JITFunction, compiled: Any, grid: tuple[int, ...], args: tupl
 def _interpret(kernel: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> None:
     passed, copies = [], []
     for arg in args:
-        if isinstance(arg, torch.Tensor) and arg.dtype == torch.bfloat16:
+        base = base_of(arg)
+        if isinstance(base, torch.Tensor) and base.dtype == torch.bfloat16:
             # The stretch of memory that the tensor spans, gaps included: so its strides stay as the kernel was told.
-            span = 1 + sum((size - 1) * stride for size, stride in zip(arg.shape, arg.stride(), strict=True))
-            span = span if arg.numel() else 0
-            memory = arg.as_strided((span,), (1,))
+            span = 1 + sum((size - 1) * stride for size, stride in zip(base.shape, base.stride(), strict=True))
+            span = span if base.numel() else 0
+            memory = base.as_strided((span,), (1,))
             wide = memory.float()
             copies.append((memory, wide, wide.clone()))
-            arg = wide.as_strided(arg.shape, arg.stride(), 0)
+            arg = with_base(arg, wide.as_strided(base.shape, base.stride(), 0))
         passed.append(arg)
     kernel[grid](*passed, **options)
     for memory, wide, before in copies:

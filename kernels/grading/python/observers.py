@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from kernels import lens
 from kernels.lens.pytorch.operators import Recorder
 from kernels.lens.triton import run, trace
-from kernels.lens.triton.memory import base_of
+from kernels.triton.descriptors import base_of
 
 
 def called(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:

@@ -7,28 +7,17 @@ float32, as in `kernels.triton.launch`, and is rounded at the end.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels.lens.arrays import Array
+from kernels.triton.descriptors import base_of, with_base
 
 _RANGE_BITS = 44
 _BEGIN = 1 << _RANGE_BITS - 1  # of a storage in its range: a multiple of 256, as where torch's allocator puts it
-
-
-def base_of(arg: Any) -> Any:
-    """The tensor that a TMA descriptor describes; other arguments are their own."""
-    return arg.base if isinstance(arg, TensorDescriptor) else arg
-
-
-def with_base(arg: Any, base: Any) -> Any:
-    """The argument with another base."""
-    return dataclasses.replace(arg, base=base) if isinstance(arg, TensorDescriptor) else base
 
 
 class Region(NamedTuple):

@@ -12,8 +12,8 @@ from kernels.lens.cuda.trace import copied_to_cpu
 from kernels.lens.result import Trace
 from kernels.lens.triton import run
 from kernels.lens.triton.kernel import Kernel, Portable
-from kernels.lens.triton.memory import base_of, with_base
 from kernels.triton import launch as triton_launch
+from kernels.triton.descriptors import base_of, with_base
 
 
 def trace_triton(
