@@ -94,7 +94,8 @@ class Operation:
         cost: case → the least that must be moved and computed, forward.
         backward_cost: the same for the gradients alone, given the output's; None where the backward is not timed.
         cases: by kind: "edge" (where kernels break), "model" (as models use it), "bench" (what is timed), "repeated" (where
-            sums are long enough for their order to show), "huge" (more than 2^31 elements in a matrix of rows).
+            sums are long enough for their order to show), "huge" (more than 2^31 elements in a matrix of rows); "compiled" (for
+            every target, without a GPU) where all cases would ask for too many kernels.
         outputs: what it returns, in order.
         updates: names of the inputs that it updates in place, which are its outputs then, in order.
         decode: (outputs by name, inputs) → the values that they stand for: for codes with scales, which are judged by what

@@ -36,9 +36,10 @@ GPUS = tuple(target for target in TARGETS.values() if not target.name.endswith("
 
 
 def cases(op: Operation) -> list[Case]:
-    """Edge cases in bfloat16 alone: what is compiled differs by width, alignment and missing arguments. Two rows will do."""
+    """Those that the operation has for it, or all: edge cases in bfloat16 alone, since what is compiled differs by width,
+    alignment and missing arguments. Two rows will do."""
     edge = [case for case in op.cases["edge"] if case.dtype == "bfloat16"]
-    return [op.few(case, 2) for case in (*edge, *op.cases["model"], *op.cases["bench"])]
+    return [op.few(case, 2) for case in op.cases.get("compiled", (*edge, *op.cases["model"], *op.cases["bench"]))]
 
 
 def plan(op: Operation, level: int, target: Target, chosen: Sequence[Case]) -> None:

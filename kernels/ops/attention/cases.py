@@ -41,6 +41,15 @@ CASES = {
         *each((1, 4, 96, 64), sizes={"kv_heads": 2}, params=CAUSAL),
         *each((1, 1, 20, 128), (1, 1, 20, 256), params=CAUSAL),
     ),
+    # Each dtype, mask and width at which tiles change: all cases would take an hour.
+    "compiled": (
+        Case((1, 1, 20, 256), params=CAUSAL),
+        Case((1, 2, 128, 128), "bfloat16"),
+        Case((1, 2, 128, 128), "bfloat16", params=CAUSAL),
+        Case((1, 2, 128, 256), "bfloat16", params=CAUSAL),
+        Case((1, 2, 64, 64), "float16", params=CAUSAL),
+        Case((1, 2, 75, 16), "bfloat16", params=WINDOW),
+    ),
     "repeated": (Case((1, 2, 130, 64), sizes={"kv_heads": 1}, params=CAUSAL),),
     "huge": (Case((4_101, 64, 128, 64), "bfloat16", params=WINDOW),),
     "bench": tuple(Case((4, 16, 4_096, 128), "bfloat16", params=params) for params in ({}, CAUSAL)),

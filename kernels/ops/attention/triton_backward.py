@@ -20,7 +20,6 @@ from kernels.ops.attention.triton_tiles import (
     load_rows,
     numbers,
     places,
-    shared_bytes,
     side,
     store_rows,
     stretches,
@@ -29,7 +28,7 @@ from kernels.ops.attention.triton_tiles import (
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_interpreter
 
-TILES = ((128, 64, 8, 2), (64, 64, 4, 2), (64, 32, 4, 2), (64, 32, 4, 1), (32, 16, 4, 1), (16, 16, 4, 1))
+TILES = ((128, 64, 8, 2), (64, 32, 8, 2), (32, 32, 8, 2))  # as HALF_TILES, and smaller: two sums are in registers
 
 
 @triton.jit
@@ -193,10 +192,10 @@ def two_walks(dy, q, k, v, y, lse, causal, window, scale):
 
     parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), D**-0.5 if scale is None else scale
     bounded, windowed, tensors = causal or window is not None, window is not None, (dy, q, k, v, lse, delta)
-    of_q = tile(Q, KV, D, q.itemsize, shared_bytes(q.device), 2, TILES)
+    of_q = tile(Q, KV, q, 2, TILES)
     of_q |= {"D": D, "LEADING": windowed, "RAGGED": bounded or KV % of_q["OTHERS"] != 0}
     launch(attention_dq_kernel, (triton.cdiv(Q, of_q["BLOCK"]), B * H), *tensors, dq, *parameters, **of_q)
-    of_k = tile(KV, Q, D, q.itemsize, shared_bytes(q.device), 2, TILES)
+    of_k = tile(KV, Q, q, 2, TILES)
     of_k |= {"D": D, "LEADING": bounded, "RAGGED": windowed or Q % of_k["OTHERS"] != 0}
     launch(attention_dkdv_kernel, (triton.cdiv(KV, of_k["BLOCK"]), B * heads), *tensors, dk, dv, *parameters, **of_k)
     return dq, dk, dv

@@ -20,7 +20,6 @@ from kernels.ops.attention.triton_tiles import (
     load_rows,
     numbers,
     places,
-    shared_bytes,
     store_rows,
     stretches,
     tile,
@@ -105,7 +104,7 @@ def flash(q, k, v, causal, window, scale):
     if not y.numel():
         return y, lse
     q, k, v = lines(q), lines(k), lines(v)
-    options = tile(Q, k.shape[2], D, q.itemsize, shared_bytes(q.device), 1, HALF_TILES)
+    options = tile(Q, k.shape[2], q, 1, HALF_TILES)
     bounded = causal or window is not None
     options |= {"D": D, "LEADING": window is not None, "RAGGED": bounded or k.shape[2] % options["OTHERS"] != 0}
     grid = triton.cdiv(Q, options["BLOCK"]), B * H

@@ -14,12 +14,14 @@ HALF_TILES = (
     (128, 128, 8, 3),
     (128, 128, 8, 2),
     (128, 64, 8, 2),
-    (64, 64, 4, 2),
-    (64, 64, 4, 1),
-    (64, 32, 4, 1),
-    (16, 16, 4, 1),
+    (64, 64, 8, 2),
+    (64, 64, 8, 1),
 )
-"""Of half types: rows of a program's own, rows that it walks over, warps, stages; largest first."""
+"""On tensor cores: rows of a program's own, rows that it walks over, warps, stages; largest first."""
+FLOAT_TILES = ((32, 32, 8, 1), (32, 16, 8, 1), (16, 16, 8, 1), (8, 16, 8, 1))
+"""The same without tensor cores, where Triton unrolls every product: larger tiles do not fit in the registers."""
+FLOAT_BYTES = 48 << 10
+"""Of shared memory, for the tiles among FLOAT_TILES: what every target has, and some to spare."""
 
 
 @triton.jit
@@ -64,34 +66,31 @@ def stretches(first, last, n, left, right, LEADING: tl.constexpr, BLOCK: tl.cons
 
 
 def side(n: int, most: int) -> int:
-    """Of a tile, for n rows: a power of two of at least 16, as tl.dot wants it."""
-    return max(min(triton.next_power_of_2(n), most), 16)
+    """Of a tile, for n rows: a power of two of at least 16 where there may be as many, since tl.dot sums over no fewer."""
+    return min(max(triton.next_power_of_2(n), 16), most)
 
 
-def tile(own: int, others: int, D: int, itemsize: int, shared: int, tensors: int, tiles: Sequence) -> dict[str, int]:
-    """The largest of the tiles that fit in so many bytes of shared memory.
+def tile(own: int, others: int, q: torch.Tensor, tensors: int, tiles: Sequence) -> dict[str, int]:
+    """The largest of the tiles whose rows fit in shared memory, of FLOAT_TILES for float32 and before sm_80: Triton uses no
+    tensor cores there.
 
     own, others: how many rows there are to choose from. tensors: how many tiles of a program's own rows are kept; of the
     others' two, for each stage.
     """
-    wide = side(D, 256)
-    if itemsize == 4:  # no tensor cores: what counts is the registers
-        most, walked, warps, stages = max(4_096 // wide, 16), 32 if wide <= 128 else 16, 4, 1
-    else:
-        most, walked, warps, stages = next(
-            one
-            for one in tiles
-            if (tensors * one[0] + 2 * one[3] * one[1]) * wide * itemsize <= shared or one is tiles[-1]
-        )
-    sides = {"BLOCK": side(own, min(most, 64) if itemsize == 4 else most), "OTHERS": side(others, walked)}
-    return {**sides, "BLOCK_D": wide, "STAGES": stages, "num_warps": warps}
-
-
-def shared_bytes(device: torch.device) -> int:
-    """What tiles may take of a block's shared memory. Before sm_80 tl.dot takes all operands from there, and the
-    weights, which Triton may keep as floats, too: three quarters are for them."""
-    limits = target(device)
-    return limits.shared_bytes_per_block if limits.capability >= 80 else limits.shared_bytes_per_block // 4
+    limits, wide, itemsize = target(q.device), side(q.shape[3], 256), q.itemsize
+    most = limits.shared_bytes_per_block
+    if itemsize == 4 or limits.capability < 80:
+        most, itemsize, tiles = FLOAT_BYTES, 4, FLOAT_TILES
+    rows, walked, warps, stages = next(
+        one for one in tiles if (tensors * one[0] + 2 * one[3] * one[1]) * wide * itemsize <= most
+    )
+    return {
+        "BLOCK": side(own, rows),
+        "OTHERS": side(others, walked),
+        "BLOCK_D": wide,
+        "STAGES": stages,
+        "num_warps": warps,
+    }
 
 
 def lines(x: torch.Tensor) -> torch.Tensor:
