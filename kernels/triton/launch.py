@@ -17,6 +17,8 @@ from kernels import replay
 from kernels.machine import interpreting
 from kernels.watch import Watch
 
+ASSERTING = {"debug": True, "sanitize_overflow": False}
+"""Options with which a compiled kernel keeps its own assertions, and gets no others."""
 watched = Watch()
 """`with watched(by):` calls `by(kernel, grid, args, options)` for every launch."""
 
