@@ -5,12 +5,12 @@
     y   = sum_j exp(s_j - lse) v_j
 
 for each of H heads; H/H' of them next to each other share a head of keys and values, and one read of it. A sequence of
-length 0 has y = 0 and lse = -inf. The cache is one tensor, B×H'×S×D, or pages of page_size keys anywhere in memory, and a
-table that says which page comes where ("PagedAttention", Kwon et al. 2023).
+length 0 has y = 0 and lse = -inf. The cache is one tensor, B×H'×S×D, or pages of page_size keys anywhere in memory, and
+a table that says which page comes where ("PagedAttention", Kwon et al. 2023).
 
-A key is read once and used for H/H' multiply-adds a feature: the time is that of reading the cache. B · H' blocks are too
-few to do that on a GPU, so keys are divided into parts. Each leaves the largest score m_i, the sum l_i of exp(s_j - m_i) and
-the values weighted by the same, a_i, and a second kernel joins them ("Flash-Decoding", Dao et al. 2023):
+A key is read once and used for H/H' multiply-adds a feature: the time is that of reading the cache. B · H' blocks are
+too few to do that on a GPU, so keys are divided into parts. Each leaves the largest score m_i, the sum l_i of
+exp(s_j - m_i) and the values weighted by the same, a_i; a second kernel joins them ("Flash-Decoding", Dao et al. 2023):
 
     y = sum_i exp(m_i - m) a_i / sum_i exp(m_i - m) l_i,    m = max_i m_i
 
@@ -39,26 +39,27 @@ def decode(
     """(y, lse) of one query a sequence. For inference: levels 4 and 5 have no gradient.
 
     Args:
-        q: shape (B, H, D), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides; D at most 256 at levels 4
-            and 5.
-        k, v: shape (B, H', S, D), where H' divides H; with a table (pages, page_size, H', D). Dtype and device of q, any
-            strides.
-        lengths: int32, shape (B,), on the device of q: how many keys each sequence has, from 0 to S or max_pages · page_size.
-            What lies behind them is not read.
+        q: shape (B, H, D), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides; D at most 256 at
+            levels 4 and 5.
+        k, v: shape (B, H', S, D), where H' divides H; with a table (pages, page_size, H', D). Dtype and device of q,
+            any strides.
+        lengths: int32, shape (B,), on the device of q: how many keys each sequence has, from 0 to S, or to
+            max_pages · page_size. What lies behind them is not read.
         table: int32, shape (B, max_pages), on the device of q: key j of sequence b is row j % page_size of page
-            table[b, j // page_size]. Behind the last page in use it may hold anything. None: k and v have no pages.
+            table[b, j // page_size]. Behind the last page in use it may hold anything. None: there are no pages.
         scale: of the scores, positive; 1/√D unless said.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
+        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in
+            float64.
 
     Returns:
-        y, shape, dtype and device of q; lse, the logarithm of each query's sum of exponentials, shape (B, H), float32 (float64
-        for float64).
+        y, shape, dtype and device of q; lse, the logarithm of each query's sum of exponentials, shape (B, H), float32
+        (float64 for float64).
 
     Raises:
-        TypeError, ValueError: naming the argument, before anything is launched. A length or a page out of range is one on a
-            CPU. On a GPU, where a look at their values would wait for the GPU, it is an assertion of the kernel that names
-            `lengths` or `table`, before anything is read there; levels 1 to 3 take a length that is too large for the
-            largest, and a page out of range is an assertion of PyTorch's.
+        TypeError, ValueError: naming the argument, before anything is launched. A length or a page out of range is one
+            on a CPU. On a GPU, where a look at their values would wait for the GPU, it is an assertion of the kernel
+            that names `lengths` or `table`, before anything is read there; levels 1 to 3 take a length that is too
+            large for the largest, and a page out of range is an assertion of PyTorch's.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     number = levels.chosen(level, q)
@@ -89,8 +90,8 @@ def reference(q, k, v, lengths, table=None, scale=None):
 
 
 def torch_decode(q, k, v, lengths, table=None, scale=None):
-    """PyTorch's own, with a mask; the query heads of a group stand as its queries, for it has no causal mask. Sequences without
-    keys, of which it makes NaN in some versions, see all keys there and are cleared."""
+    """PyTorch's own, with a mask; the query heads of a group are queries to it. Sequences without keys, of which it makes
+    NaN in some versions, see all keys there and are cleared."""
     if table is not None:
         k, v = gathered(k, lengths, table), gathered(v, lengths, table)
     (B, H, D), (heads, S) = q.shape, k.shape[1:3]

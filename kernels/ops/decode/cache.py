@@ -9,8 +9,8 @@ FEWEST = 128  # keys of a part, when the cache is full: what fewer save is lost 
 
 
 def in_pages(cache: torch.Tensor, table: torch.Tensor | None) -> torch.Tensor:
-    """pages×page_size×H'×D, features next to each other; a copy only where they are not. Without a table every sequence has one
-    page, and its own."""
+    """pages×page_size×H'×D, features next to each other; a copy only where they are not. Without a table a sequence is a
+    page."""
     pages = cache if table is not None else cache.transpose(1, 2)
     return pages if pages.stride(3) == 1 or pages.shape[3] == 1 else pages.contiguous()
 

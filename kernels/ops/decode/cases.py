@@ -49,7 +49,7 @@ CASES: dict[str, tuple[Case, ...]] = {
 
 
 def lengths_of(case: Case) -> torch.Tensor:
-    """Of every sequence at random; the first fills the cache, and of three the second is empty. Or as sizes["length"] says."""
+    """Random numbers; the first sequence fills the cache, and of three the second is empty. Or as sizes["length"] says."""
     B, keys = case.shape[0], case.sizes.get("keys", KEYS)
     if "length" in case.sizes:
         return torch.full((B,), case.sizes["length"], dtype=torch.int32)

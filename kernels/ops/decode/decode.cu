@@ -1,10 +1,11 @@
-// Level 5: y = sum_j exp(s_j - lse) v_j with s_j = scale · q · k_j, for one query a sequence and head, in CUDA C. Rungs, plain to best:
+// Level 5: y = sum_j exp(s_j - lse) v_j with s_j = scale · q · k_j, for a query of each sequence and head, in CUDA C.
+// Rungs, plain to best:
 //
-//     decode_warp    a warp has a query, and goes over all of its keys alone; query heads of a group each read them.
-//     decode_split   a block has a part of a sequence's keys, and reads them once, in tiles in shared memory, for all query heads
-//                    of a group, a warp each; decode_join makes one of the parts.
+//     decode_warp    a warp has a query, and goes over all of its keys; each query head of a group reads them.
+//     decode_split   a block has a part of a sequence's keys, and reads them once, by tiles in shared memory, for all
+//                    query heads of a group, which have a warp each; decode_join makes one of the parts.
 //
-// q and y are B×H×D, contiguous. The cache is in pages, whose keys, heads and features have strides of their own. T is float, __half
+// q and y are B×H×D, contiguous. The cache is in pages; they, their keys and heads lie strides apart. T is float, __half
 // or __nv_bfloat16; the arithmetic is float. WIDTH is D rounded up.
 
 #include "packs.cuh"
@@ -15,7 +16,7 @@
 constexpr int KEYS = 32;  // of a tile: a lane has one
 constexpr int HEADS = 8;  // at most, of a block
 
-// Where the keys of a sequence are: key j is row j % size of the page table[j / size]. Without a table there is one page.
+// Where the keys of a sequence are: key j is row j % size of page table[j / size]. Without a table there is one page.
 struct Pages {
     const int* table;
     int only, many, size;
@@ -122,7 +123,8 @@ struct Tile {
     __device__ const T* row(int j) const { return (const T*)at[j]; }
 };
 
-// A block has part blockIdx.x of the keys of the sequence and head of keys blockIdx.y, and of its group HEADS query heads at most.
+// A block has part blockIdx.x of the keys of a sequence and a head of keys, blockIdx.y, and of its group at most HEADS
+// query heads, from blockIdx.z · HEADS on.
 template <typename T, int SIZE, int WIDTH>
 __global__ void __launch_bounds__(32 * HEADS)
     decode_split(const T* q, const T* k, const T* v, const int* lengths, const int* tables, float* values, float* parts,

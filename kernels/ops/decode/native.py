@@ -17,7 +17,7 @@ def decode(
     table: torch.Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(y, lse), computed in float32 (float64 for float64) and rounded once. Pages are copied into the order of their keys."""
+    """(y, lse), computed in float32 (float64 for float64) and rounded once. Pages are first put in order."""
     if table is not None:
         k, v = gathered(k, lengths, table), gathered(v, lengths, table)
     B, H, D = q.shape

@@ -1,5 +1,5 @@
-"""Level 4: decoding in Triton. A program has a part of a sequence's keys, for all query heads of a group; a second kernel joins
-the parts. Tensor cores take 16 rows at least: where a group has fewer heads, the others are zeros, which cost no bytes."""
+"""Level 4: decoding in Triton. A program has a part of a sequence's keys, for all query heads of a group; a second kernel
+joins the parts. Tensor cores take 16 rows at least: where a group has fewer heads, the others are zeros, and no bytes."""
 
 from pathlib import Path
 
@@ -104,7 +104,8 @@ def decode_join_kernel(
         values = values * fade + tl.sum(weights[:, None] * come, 0)
         largest = larger
     none = used == 0
-    tl.store(y_ptr + query * D + lanes, values / tl.where(none, 1.0, total), mask=lanes < D)
+    total = tl.where(none, 1.0, total)
+    tl.store(y_ptr + query * D + lanes, values / total, mask=lanes < D)
     tl.store(lse_ptr + query, tl.where(none, float("-inf"), (largest + tl.log2(total)) / LOG2_E))
 
 
