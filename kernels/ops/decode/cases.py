@@ -28,14 +28,15 @@ CASES: dict[str, tuple[Case, ...]] = {
         *each((2, 2, 16), sizes={"page": 8, "length": 0}),
         *each((2, 2, 16), params={"scale": 0.5}),
         *each((0, 2, 16)),
+        *each((0, 2, 16), sizes={"page": 8}),
         *each((2, 2, 16), sizes={"keys": 0}),
         *(case for layout in ("rows", "transposed", "sliced", "expanded") for case in each((2, 4, 24), layout=layout)),
         *(case for layout in ("rows", "sliced") for case in each((1, 4, 24), layout=layout, sizes={"page": 8})),
         *(case for values in ("nonfinite", "large", "small") for case in each((2, 4, 32), values=values)),
     ),
     "model": (
-        *each((3, 8, 64), sizes={"keys": 200, "kv_heads": 2}),
         *each((2, 8, 128), sizes={"keys": 300, "kv_heads": 2, "page": 16}),
+        *each((3, 8, 64), sizes={"keys": 200, "kv_heads": 2}),
         *each((1, 4, 256), sizes={"kv_heads": 1}),
     ),
     "repeated": (Case((2, 4, 64), sizes={"keys": 1_500, "kv_heads": 2}),),
@@ -89,7 +90,7 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
 def paged(cache: torch.Tensor, size: int, place: torch.Tensor) -> torch.Tensor:
     """The B×H'×S×D of a cache in pages of so many keys, page by page at `place`."""
     B, heads, keys, D = cache.shape
-    many = len(place) // max(B, 1)
+    many = -(-keys // size)
     whole = cache.new_full((B, many * size, heads, D), torch.nan)
     whole[:, :keys] = cache.transpose(1, 2)
     pages = cache.new_full((len(place) + SPARE, size, heads, D), torch.nan)
