@@ -48,7 +48,7 @@ def pages_in_turn(q, k, v, lengths, table, scale):
 wrong = partial(variant, SIGNATURE, __file__, forward=decode, backward=None)
 UNSCALED_PARTS = edited(cuda.split, "expf(parts[2 * i] - whole.largest)", "1.0f")
 LAST_PART = edited(cuda.split, "for (int i = 0; i < used; ++i) {", "for (int i = 0; i < max(used - 1, 1); ++i) {")
-STALE = edited(cuda.split, "sums[c] *= fade;", "")
+STALE = edited(cuda.split, "sums[c] *= fade;", ";")
 STALE_SUM = edited(cuda.warp, "part.sum * fade + warp_sum(weight)", "part.sum + warp_sum(weight)")
 SAME_ROW = edited(cuda.split, "j % size * key_stride", "j % size / 2 * key_stride")
 FIRST_OF_GROUP = edited(cuda.split, "(float)q[query * D + d]", "(float)q[(query - warp) * D + d]")
