@@ -30,6 +30,7 @@ from kernels.ops.add_rms_norm import add_rms_norm
 from kernels.ops.attention import attention
 from kernels.ops.bias_gelu import bias_gelu
 from kernels.ops.cross_entropy import cross_entropy
+from kernels.ops.decode import decode
 from kernels.ops.embedding import embedding
 from kernels.ops.histogram import histogram
 from kernels.ops.layer_norm import layer_norm
@@ -56,6 +57,7 @@ __all__ = [
     "attention",
     "bias_gelu",
     "cross_entropy",
+    "decode",
     "demo",
     "embedding",
     "geglu",

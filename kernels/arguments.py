@@ -70,13 +70,15 @@ def integers(
     other: str = "",
     of: torch.Tensor | None = None,
     why: str = "",
+    dtype: torch.dtype = torch.int64,
 ) -> None:
-    """An int64 tensor; of that shape and on the device of the argument `of`, which is called `other`, where these are given.
-    why: as in `like`."""
+    """A tensor of such integers; of that shape and on the device of the argument `of`, which is called `other`, where these are
+    given. why: as in `like`."""
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{name}: got {type(value).__name__}, expected a torch.Tensor")
-    if value.dtype != torch.int64:
-        raise TypeError(f"{name}: got dtype {value.dtype}, expected torch.int64; convert with {name}.long()")
+    if value.dtype != dtype:
+        convert = "long" if dtype == torch.int64 else "int"
+        raise TypeError(f"{name}: got dtype {value.dtype}, expected {dtype}; convert with {name}.{convert}()")
     if shape is not None and value.shape != torch.Size(shape):
         raise ValueError(f"{name}: got shape {tuple(value.shape)}, expected {tuple(shape)}, {why}")
     if of is not None and value.device != of.device:

@@ -43,6 +43,14 @@ SPILLS = {
     "attention_forward_kernel": ({"sm_90": 0, "": 220}, "tiles chosen for sm_90: others have fewer registers to spare"),
     "attention_backward.cu attention_dq<__half, 64, 32>": ({"sm_80": 36, "sm_90": 36}, "64 registers"),
     "CLUSTER=8": ({"sm_90": 16}, "32,768 columns in 168 registers, of which three are left in local memory"),
+    "decode.cu": (
+        {"sm_90": 16, "sm_86": 108, "sm_89": 108, "": 44},
+        "around the call that a failed assertion makes: without assertions none spills",
+    ),
+    "decode_split_kernel": (
+        {"sm_75": 1_100},
+        "before sm_80 Triton multiplies without tensor cores, and whole operands are in registers",
+    ),
 }
 FEW = 32  # bytes: what any kernel may spill on a target that is not the reference
 

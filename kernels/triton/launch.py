@@ -18,6 +18,8 @@ from kernels.machine import interpreting
 from kernels.triton.descriptors import base_of, with_base
 from kernels.watch import Watch
 
+ASSERTING = {"debug": True, "sanitize_overflow": False}
+"""Options with which a compiled kernel keeps its own assertions, and gets no others."""
 watched = Watch()
 """`with watched(by):` calls `by(kernel, grid, args, options)` for every launch."""
 

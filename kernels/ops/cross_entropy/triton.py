@@ -12,14 +12,12 @@ import triton.language as tl
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.cross_entropy.native import empty_outputs
-from kernels.triton.launch import launch
+from kernels.triton.launch import ASSERTING, launch
 from kernels.unsupported import needs_interpreter
 
 # The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
 LOWEST = tl.constexpr(-3.4028234663852886e38)
 WIDEST_BLOCK = 4_096
-ASSERTING = {"debug": True, "sanitize_overflow": False}
-"""Options with which a compiled kernel keeps its own assertions, and gets no others."""
 
 
 @triton.jit

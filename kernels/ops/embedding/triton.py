@@ -14,13 +14,11 @@ import triton.language as tl
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.embedding.native import empty_rows
-from kernels.triton.launch import launch
+from kernels.triton.launch import ASSERTING, launch
 from kernels.unsupported import needs_interpreter
 
 WIDEST_BLOCK = 1_024
 TOKENS = 64  # that look for the next ones like them, and that they are compared with at once
-ASSERTING = {"debug": True, "sanitize_overflow": False}
-"""Options with which a compiled kernel keeps its own assertions, and gets no others."""
 
 
 @triton.jit

@@ -12,13 +12,11 @@ import triton.language as tl
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.ops.histogram.native import empty_counts
-from kernels.triton.launch import launch
+from kernels.triton.launch import ASSERTING, launch
 from kernels.unsupported import needs_interpreter
 
 MOST_PRIVATE = 2_048  # bins that a program has room for
 BLOCK = 1_024
-ASSERTING = {"debug": True, "sanitize_overflow": False}
-"""Options with which a compiled kernel keeps its own assertions, and gets no others."""
 
 
 @triton.jit

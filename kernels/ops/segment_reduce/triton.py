@@ -15,13 +15,11 @@ import triton.language as tl
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.segment_reduce.native import empty_sums
-from kernels.triton.launch import launch
+from kernels.triton.launch import ASSERTING, launch
 from kernels.unsupported import needs_interpreter
 
 PART = 128  # rows of a program, where rows are divided evenly
 TILE = 4_096  # values that are read at once
-ASSERTING = {"debug": True, "sanitize_overflow": False}
-"""Options with which a compiled kernel keeps its own assertions, and gets no others."""
 
 
 @triton.jit

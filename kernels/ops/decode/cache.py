@@ -1,0 +1,32 @@
+"""The cache as the kernels of levels 4 and 5 see it, and into how many parts the keys of a sequence are divided."""
+
+import torch
+
+from kernels.machine import multiprocessors
+
+BLOCKS = 4  # of a multiprocessor: enough that one waits for its keys while others compute
+FEWEST = 128  # keys of a part, when the cache is full: what fewer save is lost in joining them
+
+
+def in_pages(cache: torch.Tensor, table: torch.Tensor | None) -> torch.Tensor:
+    """pages×page_size×H'×D, features next to each other; a copy only where they are not. Without a table a sequence is a
+    page."""
+    pages = cache if table is not None else cache.transpose(1, 2)
+    return pages if pages.stride(3) == 1 or pages.shape[3] == 1 else pages.contiguous()
+
+
+def parts(blocks: int, k: torch.Tensor, table: torch.Tensor | None) -> int:
+    """Into how many the keys of each sequence are divided, however many it has: as many as fill the GPU.
+
+    Args:
+        blocks: of a launch without parts, one for each sequence and group of heads.
+        k: as in_pages gives it.
+    """
+    capacity = k.shape[1] * (1 if table is None else table.shape[1])
+    wanted = BLOCKS * multiprocessors(k.device) // blocks
+    return max(min(wanted, capacity // FEWEST), 1)
+
+
+def strides(*caches: torch.Tensor) -> list[int]:
+    """Of pages, keys and heads of each."""
+    return [stride for one in caches for stride in one.stride()[:3]]

@@ -1,0 +1,80 @@
+"""Level 5: the Python side of decode.cu."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from kernels.cuda.includes import DEVICE
+from kernels.cuda.rows import power_of_2_from
+from kernels.cuda.template import kernel
+from kernels.operation import Variant
+from kernels.ops.decode import cache
+from kernels.ops.decode.cache import in_pages, parts, strides
+from kernels.ops.decode.native import empty_outputs
+from kernels.unsupported import needs_compiler
+
+FILE = Path(__file__).with_name("decode.cu")
+HEADS, WARPS = 8, 4  # of a block: query heads at most, as decode.cu has it, and warps at least, which copy
+
+
+def width(D: int) -> int:
+    """A power of two from D on."""
+    return max(power_of_2_from(D), 16)
+
+
+def numbers(q, k, v, table, scale) -> tuple:
+    """What both kernels go by: strides, and from H on the sizes and the scale."""
+    _, H, D = q.shape
+    columns = 1 if table is None else table.shape[1]
+    scale = np.float32(D**-0.5 if scale is None else scale)
+    return *strides(k, v), H, H // k.shape[2], D, columns, *k.shape[:2], scale
+
+
+def contiguous(q, k, v, lengths, table) -> tuple:
+    pages = None if table is None else table.contiguous()
+    return q.contiguous(), in_pages(k, table), in_pages(v, table), lengths.contiguous(), pages
+
+
+def warp(q, k, v, lengths, table, scale):
+    y, lse = empty_outputs(q)
+    if queries := lse.numel():
+        q, k, v, lengths, table = tensors = contiguous(q, k, v, lengths, table)
+        *apart, H, GROUP, D, columns, many, size, scale = numbers(q, k, v, table, scale)
+        arguments = (*tensors, y, lse, *apart, queries, H, GROUP, D, columns, many, size, scale)
+        kernel(FILE, "decode_warp", q.dtype, width(D))((-(-queries // 4),), (128,), arguments)
+    return y, lse
+
+
+def split(q, k, v, lengths, table, scale):
+    y, lse = empty_outputs(q)
+    if not (queries := lse.numel()):
+        return y, lse
+    q, k, v, lengths, table = tensors = contiguous(q, k, v, lengths, table)
+    (B, H, D), heads = q.shape, k.shape[2]
+    blocks = -(-H // heads // HEADS)
+    many = parts(B * heads * blocks, k, table)
+    values = torch.empty((B, H, many, D), dtype=torch.float32, device=q.device)
+    of_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
+    size = 16 // q.itemsize if all_packs(k, v) else 1
+    threads = 32 * max(min(H // heads, HEADS), WARPS)
+    arguments = (*tensors, values, of_parts, *numbers(q, k, v, table, scale))
+    kernel(FILE, "decode_split", q.dtype, size, width(D))((many, B * heads, blocks), (threads,), arguments)
+    join = kernel(FILE, "decode_join", q.dtype, width(D))
+    join((-(-queries // 4),), (128,), (values, of_parts, lengths, y, lse, queries, H, D, many))
+    return y, lse
+
+
+def all_packs(*caches: torch.Tensor) -> bool:
+    """Whether every row of features is whole 16-byte vectors from its start."""
+    return all(
+        (one.data_ptr() | one.itemsize * (one.shape[3] | one.stride(0) | one.stride(1) | one.stride(2))) % 16 == 0
+        for one in caches
+    )
+
+
+SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "parts")), Path(__file__), Path(cache.__file__))
+FORWARD = (
+    Variant(5, "warp", warp, "a warp a query, which reads all of its keys", SOURCE, needs_compiler),
+    Variant(5, "split", split, "parts of the keys, each read once for a group of heads", SOURCE, needs_compiler),
+)

@@ -1,0 +1,144 @@
+"""What is special to decoding: pages anywhere in memory, memory that is not read, and how keys are divided into parts."""
+
+import pytest
+import torch
+
+import kernels
+from kernels.cuda import LaunchError
+from kernels.hardware import REFERENCE_MULTIPROCESSORS
+from kernels.machine import here
+from kernels.ops.decode.cache import parts
+from kernels.ops.decode.cases import paged
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+OP = kernels.operation("decode")
+VARIANTS = pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+
+
+def inputs(B=2, H=4, S=300, D=16, kv_heads=2):
+    random = torch.Generator().manual_seed(0)
+    shapes = (B, H, D), (B, kv_heads, S, D), (B, kv_heads, S, D)
+    return [torch.randn(shape, generator=random).to(DEVICE) for shape in shapes]
+
+
+def lengths(*of):
+    return torch.tensor(of, dtype=torch.int32, device=DEVICE)
+
+
+def can_run(variant):
+    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
+        pytest.skip(reason)
+
+
+@VARIANTS
+def test_the_last_query_of_attention_has_the_same_result(variant):
+    can_run(variant)
+    q, k, v = inputs()
+    y, lse = variant(q, k, v, lengths(300, 300))
+    expected = kernels.attention(q[:, :, None], k, v, causal=True, level="native")
+    torch.testing.assert_close((y, lse), (expected[0][:, :, 0], expected[1][:, :, 0]))
+
+
+@VARIANTS
+def test_pages_anywhere_and_in_two_sequences_give_the_same_bits(variant):
+    """Of levels 4 and 5; the order of PyTorch's additions goes by strides."""
+    can_run(variant)
+    same = torch.equal if variant.level >= 4 else torch.allclose
+    q, k, v = inputs()
+    k[1, :, :120], v[1, :, :120] = k[0, :, :120], v[0, :, :120]  # the same prompt
+    expected = variant(q, k, v, lengths(300, 171))
+    place = torch.arange(30, device=DEVICE).flip(0)
+    table = place.view(2, 15).int()
+    k, v = (paged(one, 20, place) for one in (k, v))
+    found = variant(q, k, v, lengths(300, 171), table)
+    assert all(map(same, found, expected))
+    k[table[1, :6]], v[table[1, :6]] = torch.nan, torch.nan
+    table[1, :6] = table[0, :6]
+    found = variant(q, k, v, lengths(300, 171), table)
+    assert all(map(same, found, expected))
+
+
+@VARIANTS
+def test_a_sequence_without_keys_is_zero_whatever_the_cache_holds(variant):
+    can_run(variant)
+    q, k, v = inputs(S=5)
+    y, lse = variant(q, torch.full_like(k, torch.nan), torch.full_like(v, torch.inf), lengths(0, 0))
+    assert not y.any() and lse.isneginf().all()
+
+
+def test_parts_fill_the_gpu_whatever_the_lengths_are():
+    k = torch.empty(1, 64, 8, 16).expand(4_096, 64, 8, 16)
+    table = torch.zeros(1, 2_048, dtype=torch.int32)
+    full = 4 * REFERENCE_MULTIPROCESSORS
+    assert parts(8, k, table) == full // 8
+    assert parts(full, k, table) == parts(10 * full, k, table) == 1
+    assert parts(1, k, table[:, :4]) == 2, "parts of fewer than 128 keys are not worth it"
+    assert parts(1, k[:, :0], None) == 1
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")
+@pytest.mark.parametrize("level", kernels.LEVELS)
+def test_lengths_and_pages_out_of_range_are_named(level):
+    q, k, v = inputs(S=6, kv_heads=4)
+    for length in (7, -1):
+        with pytest.raises(ValueError, match=rf"lengths: got {length} at \(1,\), expected 0 to 6"):
+            kernels.decode(q, k, v, lengths(2, length), level=level)
+    pages = (q, k.transpose(1, 2), v.transpose(1, 2))
+    for page in (2, -1):
+        table = torch.tensor([[0, 1], [0, page]], dtype=torch.int32)
+        with pytest.raises(ValueError, match=rf"table: got {page} at \(1, 1\), expected 0 to 1"):
+            kernels.decode(*pages, lengths(12, 7), table, level=level)
+        with pytest.raises(ValueError, match=r"lengths: got 13 at \(0,\), expected 0 to 12"):
+            kernels.decode(*pages, lengths(13, 6), table, level=level)
+        kernels.decode(*pages, lengths(12, 6), table, level=level)  # the second page of the second is not in use
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="there an assertion takes the GPU from the process")
+@pytest.mark.parametrize("variant", [one for one in OP.variants if one.level == 5], ids=lambda v: v.key)
+def test_the_kernel_asserts_what_the_host_cannot_look_at(variant, monkeypatch):
+    """Triton's interpreter leaves assertions out."""
+    can_run(variant)
+    monkeypatch.setattr("kernels.arguments.known", lambda value: False)
+    q, k, v = inputs(S=6, kv_heads=4)
+    with pytest.raises(LaunchError, match="lengths"):
+        variant(q, k, v, lengths(2, 7))
+    table = torch.tensor([[0, 1], [0, 2]], dtype=torch.int32)
+    with pytest.raises(LaunchError, match="table"):
+        variant(q, k.transpose(1, 2), v.transpose(1, 2), lengths(12, 7), table)
+
+
+@pytest.mark.parametrize("level", kernels.LEVELS)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"k": torch.zeros(2, 3, 6, 16)}, r"k: got shape \(2, 3, 6, 16\), expected .* H' a divisor of q's 4 heads"),
+        ({"k": torch.zeros(1, 2, 6, 16)}, r"k: got shape \(1, 2, 6, 16\), expected \(2, 2, 6, 16\), B and D as q"),
+        ({"v": torch.zeros(2, 2, 5, 16)}, r"v: got shape \(2, 2, 5, 16\), expected \(2, 2, 6, 16\) like k"),
+        ({"lengths": torch.zeros(3).int()}, r"lengths: got shape \(3,\), expected \(2,\), a length for each sequence"),
+        ({"table": torch.zeros(3, 1).int()}, r"table: got shape \(3, 1\), expected \(B, max_pages\) for q's 2"),
+        ({"scale": 0.0}, "scale: got 0.0, expected a positive number"),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
+)
+def test_what_does_not_fit_is_named(level, change, words):
+    q, k, v = inputs(S=6)
+    if "table" in change:
+        k, v = k.transpose(1, 2), v.transpose(1, 2)
+    change = {name: v.to(DEVICE) if isinstance(v, torch.Tensor) else v for name, v in change.items()}
+    with pytest.raises(ValueError, match=words):
+        kernels.decode(**({"q": q, "k": k, "v": v, "lengths": lengths(6, 6)} | change), level=level)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="2^31 elements take a GPU's memory and speed")
+@pytest.mark.parametrize("variant", [one for one in OP.variants if one.level >= 4], ids=lambda v: v.key)
+def test_a_cache_of_more_than_2_to_the_31_elements(variant):
+    """The last pages alone are in use, and the last sequence and head of a cache without pages."""
+    q = torch.ones(2, 2, 64, dtype=torch.bfloat16, device=DEVICE)
+    cache = torch.zeros(2**31 // (16 * 2 * 64) + 40, 16, 2, 64, dtype=torch.bfloat16, device=DEVICE)
+    cache[-40:] = torch.arange(40.0, device=DEVICE)[:, None, None, None] / 40
+    table = len(cache) - 40 + torch.arange(40, device=DEVICE).view(2, 20).int()
+    expected = variant(q, cache[-40:], cache[-40:], lengths(320, 300), table - table.min())
+    assert all(map(torch.equal, variant(q, cache, cache, lengths(320, 300), table), expected))
+    half = cache.flatten(0, 1)[: cache.shape[0] * 16 // 2 * 2].view(2, -1, 2, 64).transpose(1, 2)
+    y, _ = variant(q, half, half, lengths(0, half.shape[2]))
+    assert y[1].float().amax() > 0 and not y[0].any()
