@@ -37,8 +37,7 @@ _INNER = "for (int inner = 0; inner < 16; ++inner) {"
 _OF_X = "of_x[i] = xs[threadIdx.y + 16 * i][inner];"
 _OF_W = "of_w[i] = ws[inner][threadIdx.x + 16 * i];"
 _ADD = "sums[r][c] += of_x[r] * of_w[c];"
-_STORE = "if (i < M && j < N) y[i * N + j] = sums[r][c];"
-_ROW, _COLUMN = "top + threadIdx.y + 16 * r", "left + threadIdx.x + 16 * c"
+_STORE = "if (i < M && j < N) y[i * N + j] = sums[n / 4][n % 4];"
 _SUMS = "float sums[4][4] = {};"
 _STEP = "for (int k = 0; k < K; k += 16) {"
 _NAIVE = """for (int i = blockIdx.y * 64 + threadIdx.y; i < min(M, (int)blockIdx.y * 64 + 64); i += 16)
@@ -51,12 +50,11 @@ _NAIVE = """for (int i = blockIdx.y * 64 + threadIdx.y; i < min(M, (int)blockIdx
 _AT_W = "w[(k + r) * N + left + c]"
 _AT_X = "x[(top + r) * K + k + c]"
 _PLACE_X = "int r = at / 16, c = at % 16;"
-_PLACE_W = " r = at / 64, c = at % 64;"
+_PLACE_W = " r = at / 64, c = at % 64,"
 _FROM_X, _FROM_W = "xs[threadIdx.y + 16 * r][inner]", "ws[inner][threadIdx.x + 16 * c]"
-_OUTPUTS = """for (int r = 0; r < 4; ++r)
-        for (int c = 0; c < 4; ++c) {
-            int i = top + threadIdx.y + 16 * r;"""
-_STORES_ALL = f"{_OUTPUTS}\n            int j = left + threadIdx.x + 16 * c;\n            {_STORE}\n        }}"
+_OUTPUTS = """for (int n = 0; n < 16; ++n) {
+        int i = top + threadIdx.y + n / 4 * 16;"""
+_STORES_ALL = f"{_OUTPUTS}\n        int j = left + threadIdx.x + n % 4 * 16;\n        {_STORE}\n    }}"
 _ONE_WARP = "if (at < 32)\n                for (int of = t; of < 1024; of += 32) {to} = {of} : 0.0f;"
 
 MUTANTS = [
@@ -87,7 +85,7 @@ MUTANTS = [
         ("a barrier of warps only", _FILLED, "__syncwarp();", _RACE),
         ("no zeros beyond the matrices", _W, "if (inside) ws[r][c] = w[(k + r) * N + left + c];", _RACE),
         ("a quarter of each piece is filled", _FILL, _FILL.replace("64 * 16", "256"), _RACE),
-        ("one output a thread", _OUTPUTS, _OUTPUTS.replace("< 4", "< 1"), _WRITTEN),
+        ("one output a thread", _OUTPUTS, _OUTPUTS.replace("< 16", "< 1"), _WRITTEN),
         ("nothing is written where K is 0", _SUMS, f"if (K == 0) return;\n    {_SUMS}", _WRITTEN),
         ("the last column left out", _STORE, _STORE.replace("j < N", "(j < N - 1 || N % 64 == 0)"), _WRITTEN),
         ("no guard of columns of y", _STORE, _STORE.replace(" && j < N", ""), _INSIDE),
@@ -181,7 +179,7 @@ MUTANTS = [
         (
             "outputs exchanged by atomics",
             _STORE,
-            _STORE.replace("y[i * N + j] = sums[r][c]", "atomicExch(&y[i * N + j], sums[r][c])"),
+            _STORE.replace("y[i * N + j] = sums[n / 4][n % 4]", "atomicExch(&y[i * N + j], sums[n / 4][n % 4])"),
             _STORES,
         ),
         (
@@ -212,7 +210,7 @@ MUTANTS = [
             "one warp stores all outputs",
             _STORES_ALL,
             "__shared__ float all[64][80];\n    "
-            + _STORES_ALL.replace(_STORE, "all[i - top][j - left] = sums[r][c];")
+            + _STORES_ALL.replace(_STORE, "all[i - top][j - left] = sums[n / 4][n % 4];")
             + """
     __syncthreads();
     for (int at = t; t < 32 && at < 64 * 64; at += 32)
