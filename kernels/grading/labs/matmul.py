@@ -71,15 +71,15 @@ def _moved(trial: Trial) -> str | None:
 
 def _conflicts(trial: Trial) -> str | None:
     shared = [one for one in trial.accesses if one.space == "shared"]
-    least = [one.requests * max(1, one.width // 4) for one in shared]  # four for a float4, also where lanes share it
-    if sum(one.wavefronts for one in shared) <= _CONFLICTS * sum(least):
+    fewest = [one.requests * max(1, one.width // 4) for one in shared]  # four for a float4, also where lanes share it
+    if sum(one.wavefronts for one in shared) <= _CONFLICTS * sum(fewest):
         return None
-    worst, least = max(zip(shared, least, strict=True), key=lambda pair: pair[0].wavefronts - pair[1])
+    worst, least = max(zip(shared, fewest, strict=True), key=lambda pair: pair[0].wavefronts - pair[1])
     verb = "reads" if worst.kind == "load" else "writes"
-    each, fewest = worst.wavefronts / worst.requests, least / worst.requests
+    each, would_do = worst.wavefronts / worst.requests, least / worst.requests
     return (
-        f"line {worst.line} {verb} {', '.join(worst.names)}: a request of a warp takes {each:.3g} wavefronts, and {fewest:.3g} "
-        "would do; its lanes use different words of one bank"
+        f"line {worst.line} {verb} {', '.join(worst.names)}: a request of a warp takes {each:.3g} wavefronts, and "
+        f"{would_do:.3g} would do; its lanes use different words of one bank"
     )
 
 
