@@ -14,6 +14,8 @@ from kernels import diagrams, lens
 from kernels.diagrams import parts, scan
 from kernels.diagrams.banks import passes
 from kernels.diagrams.divergence import BY_LANE, BY_WARP, active
+from kernels.diagrams.fragments import ACROSS, COLUMNS, ROWS
+from kernels.diagrams.fragments import SIZE as FRAGMENT
 from kernels.diagrams.key_tiles import BANDS, QUERIES, TILE, WINDOW, kind
 from kernels.diagrams.owners import RUNGS, SIDE, rectangles
 from kernels.diagrams.sectors import touched
@@ -41,6 +43,7 @@ DRAWINGS = {
     ),
     "owners": diagrams.owners,
     "key_tiles": diagrams.key_tiles,
+    "fragments": diagrams.fragments,
     "warp_scan": diagrams.warp_scan,
     "reads": lambda: diagrams.reads(
         {"a": (2, 4), "b": (4, 2)},
@@ -213,6 +216,16 @@ def test_outputs_belong_to_the_warp_that_stores_them(rung):
             for lane, index in zip(one.lanes, one.indices, strict=True):
                 assert divmod(index, SIDE) in RUNGS[rung].of_thread(lane)
     assert len(RUNGS[rung].outputs(RUNGS[rung].threads)) * trace.blocks == SIDE * SIDE
+
+
+def test_fragments_are_those_of_the_kernel():
+    """What the source declares; that warps have these outputs is held above."""
+    source = kernels.operation("matmul")["cuda/wmma"].source[0].read_text()
+    assert f"wmma::accumulator, {FRAGMENT}, {FRAGMENT}, {FRAGMENT}, float> sums[{ROWS}][{COLUMNS}]" in source
+    rows, columns = ROWS * FRAGMENT, COLUMNS * FRAGMENT
+    assert RUNGS["wmma"].outputs(32) == {(i, j) for i in range(rows) for j in range(columns)}
+    assert ACROSS * columns == SIDE
+    assert f"8 warps have {SIDE} × {SIDE} outputs: {rows} × {columns} each" in repr(diagrams.fragments())
 
 
 def test_rectangles_cover_the_outputs():
