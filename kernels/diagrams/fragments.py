@@ -28,16 +28,16 @@ def _block() -> Canvas:
     for number in range(SIDE // (ROWS * SIZE) * ACROSS):
         left = _LEFT + number % ACROSS * COLUMNS * _CELL
         top = 28 + number // ACROSS * ROWS * _CELL
-        for at in range(ROWS * COLUMNS):
-            x, y = left + at % COLUMNS * _CELL, top + at // COLUMNS * _CELL
-            canvas.rect(x, y, _CELL, _CELL, "used" if number == 0 else "faint", 0)
         canvas.rect(left, top, COLUMNS * _CELL, ROWS * _CELL, "strong", 0)
-        canvas.text(left + COLUMNS * _CELL / 2, top + 2.5 * _CELL, f"warp {number}", "bold")
+        if number:
+            canvas.text(left + COLUMNS * _CELL / 2, top + 2 * _CELL, f"warp {number}", "bold")
+    for at in range(ROWS * COLUMNS):
+        canvas.rect(_LEFT + at % COLUMNS * _CELL, 28 + at // COLUMNS * _CELL, _CELL, _CELL, "used", 0)
     canvas.text(_LEFT + _TILE / 2, 12, f"{SIDE} columns of y", "small")
     right = _LEFT + _TILE + 16
     canvas.text(right, 60, "thick: a warp's outputs", "bold", "start")
     canvas.text(right, 80, f"{ROWS * SIZE} × {COLUMNS * SIZE}", "", "start")
-    canvas.text(right, 116, "a square: a fragment", "bold", "start")
+    canvas.text(right, 116, "blue: fragments of warp 0", "bold", "start")
     canvas.text(right, 136, f"{SIZE} × {SIZE}, in 32 lanes", "", "start")
     return canvas
 
