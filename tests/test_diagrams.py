@@ -14,12 +14,16 @@ from kernels import diagrams, lens
 from kernels.diagrams import parts, scan
 from kernels.diagrams.banks import passes
 from kernels.diagrams.divergence import BY_LANE, BY_WARP, active
+from kernels.diagrams.fragments import ACROSS, COLUMNS, ROWS
+from kernels.diagrams.fragments import SIZE as FRAGMENT
+from kernels.diagrams.key_tiles import BANDS, QUERIES, TILE, WINDOW, kind
 from kernels.diagrams.owners import RUNGS, SIDE, rectangles
 from kernels.diagrams.sectors import touched
 from kernels.diagrams.shuffles import LANES
 from kernels.diagrams.triton_block import LAYOUT, owner
 from kernels.lens.pictures import meant
 from kernels.measure.recorded.accesses import CASES
+from kernels.ops import attention
 
 DRAWINGS = {
     "memory_hierarchy": diagrams.memory_hierarchy,
@@ -38,6 +42,8 @@ DRAWINGS = {
         {"apart": [("add", ["x", "bias"], ["h"]), ("gelu", ["h"], ["y"])], "fused": [("bias_gelu", ["x"], ["y"])]}
     ),
     "owners": diagrams.owners,
+    "key_tiles": diagrams.key_tiles,
+    "fragments": diagrams.fragments,
     "warp_scan": diagrams.warp_scan,
     "reads": lambda: diagrams.reads(
         {"a": (2, 4), "b": (4, 2)},
@@ -212,6 +218,42 @@ def test_outputs_belong_to_the_warp_that_stores_them(rung):
     assert len(RUNGS[rung].outputs(RUNGS[rung].threads)) * trace.blocks == SIDE * SIDE
 
 
+def test_fragments_are_those_of_the_kernel():
+    """What the source declares; that warps have these outputs is held above."""
+    source = kernels.operation("matmul")["cuda/wmma"].source[0].read_text()
+    assert f"wmma::accumulator, {FRAGMENT}, {FRAGMENT}, {FRAGMENT}, float> sums[{ROWS}][{COLUMNS}]" in source
+    rows, columns = ROWS * FRAGMENT, COLUMNS * FRAGMENT
+    assert RUNGS["wmma"].outputs(32) == {(i, j) for i in range(rows) for j in range(columns)}
+    assert ACROSS * columns == SIDE
+    assert f"8 warps have {SIDE} × {SIDE} outputs: {rows} × {columns} each" in repr(diagrams.fragments())
+
+
 def test_rectangles_cover_the_outputs():
     outputs = {(0, 0), (0, 1), (1, 0), (1, 1), (3, 0), (3, 1), (5, 7)}
     assert sorted(rectangles(outputs)) == [(0, 0, 2, 2), (3, 0, 1, 2), (5, 7, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "causal", "window"), [("full", False, None), ("causal", True, None), (f"window of {WINDOW}", True, WINDOW)]
+)
+def test_tiles_of_keys_are_those_that_the_mask_leaves_and_the_kernel_walks_over(name, causal, window):
+    q = torch.ones(1, 1, QUERIES, 16)
+    tiles = (
+        attention.seen(q, q, causal, window)
+        .view(QUERIES // TILE, TILE, QUERIES // TILE, TILE)
+        .transpose(1, 2)
+        .flatten(2)
+    )
+    starts = range(0, QUERIES, TILE)
+    drawn = [[kind(first, key, *BANDS[name]) for key in starts] for first in starts]
+    meant = zip(tiles.any(-1).tolist(), tiles.all(-1).tolist(), strict=True)
+    assert drawn == [
+        ["seen by all" if every else "masked" if some else "skipped" for some, every in zip(*row, strict=True)]
+        for row in meant
+    ]
+    (trace,) = lens.count(
+        kernels.operation("attention")["cuda/tiled"], q=q, k=q, v=q, causal=causal, window=window
+    ).traces
+    visited = sum(one != "skipped" for row in drawn for one in row)
+    assert trace.barriers == 4 * visited  # around the keys and around the values of each tile
+    assert any(step.words.startswith(f"{visited} of ") for step in diagrams.key_tiles().steps)

@@ -21,12 +21,8 @@ IF_MEANT = "If this is meant: make resources, and read the difference."
 ODD_ROWS = "wide rows of odd width: the loop over single elements is unrolled, 64 registers"
 SPILLS = {
     "layer_norm_passes_kernel": ({"sm_86": 640, "sm_89": 640, "sm_120": 320, "": 240}, ODD_ROWS),
-    "BLOCK_N=256 BLOCK_K=64 STAGES=3 num_warps=8 args=*bf16,*bf16,None,None,*bf16,i32,i32,i32,i32,i32,1,i32,1,i32": (
-        {"sm_75": 76_000, "": 1_300},
-        "the largest tile of matmul_tiles_kernel fills the registers, and lines that are no vectors need an address a value",
-    ),
     "matmul_tiles_kernel": (
-        {"sm_75": 66_000, "sm_90": 40},
+        {"sm_75": 66_000, "sm_90": 8},
         "before sm_80 Triton multiplies without tensor cores, and whole operands are in registers",
     ),
     "layer_norm_gelu_passes_kernel": ({"sm_120": 320, "": 230}, "as in layer_norm_passes_kernel, and GELU"),

@@ -13,7 +13,7 @@ FOUND = chapters()
 ORDER = list(FOUND)
 TAUGHT = {term: page for page, chapter in FOUND.items() for term in chapter.about.get("teaches", ())}
 # Words of everyday English, or of Python and PyTorch, wherever they stand before the chapter that gives them another meaning.
-EVERYDAY = {"program", "request", "mask", "finding", "launch", "when to stop"}
+EVERYDAY = {"attention", "finding", "fragment", "launch", "mask", "program", "request", "stage", "when to stop"}
 SPINE = spine()
 EMPHASIS = re.compile(r"\*{1,2}([^*\n]{1,60}?)\*{1,2}")
 LINK = re.compile(r"\[[^\]]*\]")

@@ -3,6 +3,8 @@
 from kernels.diagrams.banks import banks
 from kernels.diagrams.diagram import Diagram
 from kernels.diagrams.divergence import divergence
+from kernels.diagrams.fragments import fragments
+from kernels.diagrams.key_tiles import key_tiles
 from kernels.diagrams.memory_hierarchy import memory_hierarchy
 from kernels.diagrams.owners import owners
 from kernels.diagrams.parts import softmax_parts
@@ -18,6 +20,8 @@ __all__ = [
     "banks",
     "butterfly",
     "divergence",
+    "fragments",
+    "key_tiles",
     "memory_hierarchy",
     "owners",
     "reads",

@@ -45,6 +45,13 @@ def test_level_1_by_hand():
         lens.count(lambda x: x.T, x=x)
 
 
+def test_the_view_inside_a_product_of_batches_is_none_of_its_operators():
+    """Which PyTorch does not call a view: nothing is launched for it."""
+    x, w = torch.ones(2, 3, 4), torch.ones(2, 4, 5)
+    found = lens.operators(torch.matmul, x, w)
+    assert found.names == ["bmm"] and found.moved == x.nbytes + w.nbytes + 2 * 3 * 5 * 4
+
+
 def test_level_2_says_who_chose():
     given = inputs(16, 64)
     native, scripted = lens.count(OP["native"], **given), lens.count(OP["torchscript"], **given)

@@ -28,6 +28,8 @@ def _call(random: torch.Generator, M: int, N: int, K: int, kind: str = "normal")
     if kind == "infinite":  # in the last k, and in one that lies in a tile where another tile ends
         for at in (15, K - 1):
             x[at % M, at], w[at, at % N] = torch.inf, torch.inf
+            x[(at + 5) % M, at], w[at, (at + 3) % N] = 0, 0  # 0 · ∞, either way
+        x[7, 15], x[7, K - 1], w[15, 2], w[K - 1, 2] = torch.inf, -torch.inf, 1, 1  # ∞ - ∞
     return Call(
         {"y": torch.empty(M, N), "x": x, "w": w, "M": M, "N": N, "K": K},
         expected={"y": x.double() @ w.double()},
@@ -117,7 +119,7 @@ EXERCISES = (
             "one": {"M": 65, "N": 1, "K": 1},
             "infinite": {"M": 20, "N": 30, "K": 21, "kind": "infinite"},
             "empty": {"M": 3, "N": 66, "K": 0},
-            "large": {"M": 70, "N": 2100, "K": 130},  # a short has 16 bits
+            "large": {"M": 263, "N": 301, "K": 260},  # more than 2^16 elements each, and 5 × 5 blocks
         },
         drawn={
             "even": {"M": range(64, 129, 64), "N": range(128, 193, 64), "K": range(32, 65, 32)},

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kernels.lens.pytorch import inductor, torchscript
 
 ALLOCATIONS = ("aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided")
+VIEWS = ("aten::_unsafe_view",)  # which autograd must not know, and which its schema therefore does not call a view
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         output = func(*args, **(kwargs or {}))
-        if not func.is_view and func._schema.name not in ALLOCATIONS:
+        if not func.is_view and func._schema.name not in (*ALLOCATIONS, *VIEWS):
             name = func._schema.name.split("::")[1]
             results = {argument.name for argument in func._schema.arguments if argument.is_out}
             given = {key: value for key, value in (kwargs or {}).items() if key not in results}

@@ -48,9 +48,11 @@ def matmul_tiles_kernel(
 
     batch = tl.program_id(1).to(tl.int64)
     # Rows beyond the matrix read those at its start: what they give is not stored.
-    x_ptr += batch * x_batch + (rows % M).to(tl.int64)[:, None] * x_row + depth.to(tl.int64)[None, :] * x_column
-    w_ptr += batch * w_batch + (columns % N).to(tl.int64)[None, :] * w_column + depth.to(tl.int64)[:, None] * w_row
-    # Pointers that move on are cheaper than offsets of 64 bits that are worked out anew for each of their elements.
+    x_ptr += batch * x_batch + (rows % M).to(tl.int64)[:, None] * x_row
+    x_ptr += depth.to(tl.int64)[None, :] * x_column
+    w_ptr += batch * w_batch + (columns % N).to(tl.int64)[None, :] * w_column
+    w_ptr += depth.to(tl.int64)[:, None] * w_row
+    # Pointers move on, so that the loop works out no offsets of 64 bits.
     step = tl.full((), BLOCK_K, tl.int64)
     y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k in tl.range(0, K, BLOCK_K, num_stages=STAGES):

@@ -230,6 +230,16 @@ MUTANTS = [
             f"__device__ int seen[8][64];\n{_HEAD}    if (threadIdx.x + threadIdx.y == 0) seen[blockIdx.y][blockIdx.x] = K;",
             _DETOUR,
         ),
+        ("a factor of 0 is skipped", _ADD, f"if (of_x[r] != 0.0f) {_ADD}", _INFINITE),
+        ("the other factor of 0 is skipped", _ADD, f"if (of_w[c] != 0.0f) {_ADD}", _INFINITE),
+        (
+            "what is no number is dropped",
+            _STORE,
+            _STORE.replace(" = sums", " = isnan(sums[n / 4][n % 4]) ? 0 : sums"),
+            _INFINITE,
+        ),
+        ("no rows beyond the second block", _STORE, _STORE.replace("i < M", "i < min(M, 128)"), _WRITTEN),
+        ("places of x in 16 bits", _AT_X, "x[(unsigned short)((top + r) * K + k + c)]", _ANY_SIZE),
     )
 ]
 

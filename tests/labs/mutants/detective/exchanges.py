@@ -57,7 +57,7 @@ _RUNNING_SUM = (
     (
         "atomics in place of shuffles",
         _SCAN,
-        "__shared__ float s[128];\n    atomicExch(&s[threadIdx.x], 0.0f);\n    __syncwarp();\n"
+        "__shared__ float s[128];\n    s[threadIdx.x] = 0.0f;\n    __syncwarp();\n"
         "    for (int k = lane; k < 32; ++k) atomicAdd(&s[threadIdx.x - lane + k], sum);\n"
         "    __syncwarp();\n    sum = s[threadIdx.x];",
         "the sums are still passed by shuffles",
