@@ -177,6 +177,11 @@ class Trace:
         """A picture of one access, request by request: `kernels.lens.figure` of this trace."""
         return figure(self, array, line=line, kind=kind, request=request)
 
+    def __repr__(self) -> str:
+        """One line, which a notebook stores beside the annotated source: all fields would be pages."""
+        found = f"{len(self.findings)} finding{'s' * (len(self.findings) != 1)}"
+        return f"<Trace of {self.kernel}: grid {self.grid}, block {self.block}, {found}>"
+
     def __rich__(self) -> Group:
         return as_rich(self)
 
