@@ -9,17 +9,20 @@ from typing import Any
 import torch
 
 from kernels.operation import Output, Peer, Variant, level_number
-from kernels.registration import join
+from kernels.registration import Rungs, join
 from kernels.unsupported import needs_compiler
 
+Ladders = ModuleType | tuple[Rungs, Rungs]
 
-def of_modules(name: str, native: ModuleType, triton: ModuleType, cuda: ModuleType, **dtypes: str) -> dict[str, Any]:
+
+def of_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **dtypes: str) -> dict[str, Any]:
     """The fields of a record that follow from its levels: `name`, `gradients`, `outputs`, `updates`, `forward`, `backward`.
 
     Args:
         name: of the operation, and of its function in `native`.
         native: also holds its SIGNATURE, by which outputs are named, and said to have a gradient or not.
-        triton, cuda: the bare rungs of levels 4 and 5, FORWARD and, where there is a gradient, BACKWARD.
+        triton, cuda: the bare rungs of levels 4 and 5: a module with FORWARD and, where there is a gradient, BACKWARD, or
+            these two, where they stand in several files.
         dtypes: of the outputs that have not the case's, by torch's names.
 
     Raises:
@@ -30,8 +33,8 @@ def of_modules(name: str, native: ModuleType, triton: ModuleType, cuda: ModuleTy
     if unknown := [one for one in dtypes if one not in outputs]:
         raise TypeError(f"dtypes: got {', '.join(unknown)}, expected outputs of {name}: {', '.join(outputs)}")
     ladders = [
-        join(signature, f"{name}_{level}", module.FORWARD, getattr(module, "BACKWARD", ()))
-        for level, module in (("triton", triton), ("cuda", cuda))
+        join(signature, f"{name}_{level}", *(rungs if isinstance(rungs, tuple) else of_file(rungs)))
+        for level, rungs in (("triton", triton), ("cuda", cuda))
     ]
     return {
         "name": name,
@@ -44,6 +47,10 @@ def of_modules(name: str, native: ModuleType, triton: ModuleType, cuda: ModuleTy
         ),
         "backward": tuple(rung for _, backward in ladders for rung in backward),
     }
+
+
+def of_file(module: ModuleType) -> tuple[Rungs, Rungs]:
+    return module.FORWARD, getattr(module, "BACKWARD", ())
 
 
 def torch_peers(fn: Callable[..., Any]) -> tuple[Peer, Peer]:

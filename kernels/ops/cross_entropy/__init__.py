@@ -14,11 +14,10 @@ import torch
 import torch.nn.functional as F
 
 from kernels import levels
-from kernels.operation import Case, Cost, Operation, Output, Peer
+from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.cross_entropy import cuda, native, triton, wrong
 from kernels.ops.cross_entropy.cases import CASES, make_inputs
-from kernels.ops.cross_entropy.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.cross_entropy.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -125,22 +124,14 @@ def backward_cost(case: Case) -> Cost:
     return Cost(bytes=2 * elements * getattr(torch, case.dtype).itemsize + M * (8 + 8 + 4), flops=4 * elements)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "cross_entropy_triton", triton.FORWARD, triton.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "cross_entropy_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="cross_entropy",
+    **levels.of_modules("cross_entropy", native, triton, cuda, loss="float32", lse="float64"),
     reference=reference,
     baseline=torch_cross_entropy,
     make_inputs=make_inputs,
-    gradients=("x",),
-    outputs=(Output("loss", "float32"), Output("lse", "float64", differentiable=False)),
-    forward=(*levels.from_native(native.cross_entropy, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
     peers=(
-        Peer("torch", lambda: torch_loss),
-        Peer("torch.compile", lambda: torch.compile(torch_loss, dynamic=False)),
+        *levels.torch_peers(torch_loss),
         Peer("liger", liger, needs_gpu, no_backward="it overwrites its input with the gradient"),
         Peer("quack", quack, needs_gpu),
     ),

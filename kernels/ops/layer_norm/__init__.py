@@ -16,8 +16,6 @@ from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.layer_norm import cuda, cuda_backward, native, triton_backward, triton_forward, wrong, wrong_backward
 from kernels.ops.layer_norm.arguments import validate
 from kernels.ops.layer_norm.cases import CASES, make_inputs
-from kernels.ops.layer_norm.registration import SIGNATURE
-from kernels.registration import join
 from kernels.unsupported import needs_gpu
 
 
@@ -114,25 +112,16 @@ def backward_cost(case: Case) -> Cost:
     return Cost.of_rows(case, matrices=3, vectors=3, operations=16)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "layer_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "layer_norm_cuda", cuda.FORWARD, cuda_backward.BACKWARD)
-
 OPERATION = Operation(
-    name="layer_norm",
+    **levels.of_modules(
+        "layer_norm", native, (triton_forward.FORWARD, triton_backward.BACKWARD), (cuda.FORWARD, cuda_backward.BACKWARD)
+    ),
     reference=reference,
     baseline=torch_layer_norm,
     make_inputs=make_inputs,
-    gradients=("x", "weight", "bias"),
-    forward=(
-        *levels.from_native(native.layer_norm, native.__file__),
-        *TRITON_FORWARD,
-        *CUDA_FORWARD,
-    ),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=(*wrong.VARIANTS, *wrong_backward.VARIANTS),
     peers=(
-        Peer("torch", lambda: torch_layer_norm),
-        Peer("torch.compile", lambda: torch.compile(torch_layer_norm, dynamic=False)),
+        *levels.torch_peers(torch_layer_norm),
         Peer("liger", liger, unsupported=needs_gpu),
         Peer("quack", quack, unsupported=quack_unsupported),
     ),

@@ -22,7 +22,7 @@ from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, column_sums, in_vectors
 from kernels.cuda.template import kernel
 from kernels.operation import Variant
 from kernels.ops.layer_norm.cases import too_many_atomics
-from kernels.ops.layer_norm.registration import Gradients
+from kernels.ops.layer_norm.native import Gradients
 from kernels.unsupported import first_of, needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")

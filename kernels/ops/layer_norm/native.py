@@ -9,6 +9,12 @@ Every operator is a kernel of its own on a GPU, and every intermediate result tr
 
 import torch
 
+from kernels.arguments import empty_contiguous
+from kernels.ops.layer_norm.arguments import validate_for_kernel, validate_gradient
+from kernels.signature import Signature
+
+Gradients = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]  # of x, weight and bias
+
 
 def layer_norm(
     x: torch.Tensor,
@@ -54,3 +60,19 @@ def layer_norm_backward(
     dweight = None if weight is None else (wide_dy * normalised).sum_to_size(weight.shape).to(weight.dtype)
     dbias = None if bias is None else wide_dy.sum_to_size(bias.shape).to(bias.dtype)
     return dx.to(x.dtype), dweight, dbias
+
+
+def validate_backward(dy, x, weight, bias, eps) -> None:
+    validate_for_kernel(x, weight, bias, eps)
+    validate_gradient(dy, x)
+
+
+SIGNATURE = Signature(
+    "(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor y",
+    validate=validate_for_kernel,
+    shape_rule=lambda x, weight, bias, eps: empty_contiguous(x),
+    gradients=("x", "weight", "bias"),
+    save=("x", "weight", "bias"),
+    native_backward=layer_norm_backward,
+    validate_backward=validate_backward,
+)

@@ -25,7 +25,7 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.ops.layer_norm.cases import too_many_atomics
-from kernels.ops.layer_norm.registration import Gradients
+from kernels.ops.layer_norm.native import Gradients
 from kernels.ops.layer_norm.triton_backward_wide import wide
 from kernels.triton import column_sums
 from kernels.triton.column_sums import Partials, store_partials

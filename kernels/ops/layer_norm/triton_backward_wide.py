@@ -10,7 +10,7 @@ import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
-from kernels.ops.layer_norm.registration import Gradients
+from kernels.ops.layer_norm.native import Gradients
 from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
 

@@ -14,8 +14,7 @@ import triton.language as tl
 from kernels import wrong
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda
-from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
-from kernels.ops.layer_norm.registration import SIGNATURE
+from kernels.ops.layer_norm.native import SIGNATURE, layer_norm, layer_norm_backward
 from kernels.registration import differentiable
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_compiler, needs_interpreter

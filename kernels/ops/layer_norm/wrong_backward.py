@@ -8,8 +8,7 @@ import triton.language as tl
 
 from kernels.arguments import empty_contiguous
 from kernels.ops.layer_norm import cuda_backward, triton_backward
-from kernels.ops.layer_norm.native import layer_norm, layer_norm_backward
-from kernels.ops.layer_norm.registration import SIGNATURE
+from kernels.ops.layer_norm.native import SIGNATURE, layer_norm, layer_norm_backward
 from kernels.triton.launch import launch
 from kernels.wrong import edited, lost_partial, variant
 

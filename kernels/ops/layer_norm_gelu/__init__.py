@@ -12,11 +12,10 @@ import torch
 import torch.nn.functional as F
 
 from kernels import levels
-from kernels.operation import Cost, Operation, Peer
+from kernels.operation import Cost, Operation
 from kernels.ops.layer_norm_gelu import cuda, native, triton_backward, triton_forward, wrong
 from kernels.ops.layer_norm_gelu.cases import CASES, make_inputs
-from kernels.ops.layer_norm_gelu.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.layer_norm_gelu.native import validate
 
 
 def layer_norm_gelu(
@@ -56,23 +55,13 @@ def torch_layer_norm_gelu(x, weight, bias, eps=1e-5):
     return F.gelu(F.layer_norm(x, x.shape[-1:], weight, bias, eps))
 
 
-FORWARD, BACKWARD = triton_forward.FORWARD, triton_backward.BACKWARD
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "layer_norm_gelu_triton", FORWARD, BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "layer_norm_gelu_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="layer_norm_gelu",
+    **levels.of_modules("layer_norm_gelu", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
     reference=reference,
     baseline=torch_layer_norm_gelu,
     make_inputs=make_inputs,
-    gradients=("x", "weight", "bias"),
-    forward=(*levels.from_native(native.layer_norm_gelu, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
-    peers=(
-        Peer("torch", lambda: torch_layer_norm_gelu),
-        Peer("torch.compile", lambda: torch.compile(torch_layer_norm_gelu, dynamic=False)),
-    ),
+    peers=levels.torch_peers(torch_layer_norm_gelu),
     # x, weight and bias read once, y written once; 8 operations an element for the norm and 12 for GELU.
     cost=partial(Cost.of_rows, matrices=2, vectors=2, operations=20),
     # dy, x, weight and bias read once, dx, dweight and dbias written once; 16 for the norm, 18 for GELU and its norm.

@@ -12,12 +12,11 @@ import torch.nn.functional as F
 
 from kernels import levels
 from kernels.machine import Machine
-from kernels.operation import Case, Cost, Operation, Output, Peer
+from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops import cross_entropy as of_logits
 from kernels.ops.linear_cross_entropy import chunked, native, wrong
 from kernels.ops.linear_cross_entropy.cases import CASES, few, make_inputs
-from kernels.ops.linear_cross_entropy.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.linear_cross_entropy.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -85,22 +84,14 @@ def backward_cost(case: Case) -> Cost:
     return Cost(bytes=2 * forward.bytes - M * (8 + 4 + 8), flops=2 * forward.flops)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "linear_cross_entropy_triton", *chunked.TRITON)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "linear_cross_entropy_cuda", *chunked.CUDA)
-
 OPERATION = Operation(
-    name="linear_cross_entropy",
+    **levels.of_modules("linear_cross_entropy", native, chunked.TRITON, chunked.CUDA, loss="float32", lse="float64"),
     reference=reference,
     baseline=torch_linear_cross_entropy,
     make_inputs=make_inputs,
-    gradients=("x", "weight"),
-    outputs=(Output("loss", "float32"), Output("lse", "float64", differentiable=False)),
-    forward=(*levels.from_native(native.linear_cross_entropy, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
     peers=(
-        Peer("torch", lambda: torch_linear_cross_entropy),
-        Peer("torch.compile", lambda: torch.compile(torch_linear_cross_entropy, dynamic=False)),
+        *levels.torch_peers(torch_linear_cross_entropy),
         Peer("liger", liger, liger_unsupported),
     ),
     cost=cost,

@@ -15,8 +15,7 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.rms_norm import cuda, native, triton_backward, triton_forward, wrong
 from kernels.ops.rms_norm.cases import CASES, make_inputs
-from kernels.ops.rms_norm.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.rms_norm.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -72,21 +71,14 @@ def quack_unsupported(case: Case, machine: Machine) -> str | None:
     return needs_gpu(case, machine) or (None if len(case.shape) == 2 else "takes matrices only")
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "rms_norm_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "rms_norm_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="rms_norm",
+    **levels.of_modules("rms_norm", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
     reference=reference,
     baseline=torch_rms_norm,
     make_inputs=make_inputs,
-    gradients=("x", "weight"),
-    forward=(*levels.from_native(native.rms_norm, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
     peers=(
-        Peer("torch", lambda: torch_rms_norm),
-        Peer("torch.compile", lambda: torch.compile(torch_rms_norm, dynamic=False)),
+        *levels.torch_peers(torch_rms_norm),
         Peer("liger", liger, unsupported=needs_gpu),
         Peer("quack", quack, unsupported=quack_unsupported),
     ),

@@ -13,11 +13,10 @@ import torch
 
 from kernels import levels
 from kernels.machine import Machine
-from kernels.operation import Case, Cost, Operation, Output, Peer
+from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.rope import cuda, native, triton, wrong
 from kernels.ops.rope.cases import CASES, few, make_inputs
-from kernels.ops.rope.native import SIGNATURE, validate
-from kernels.registration import join
+from kernels.ops.rope.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -106,23 +105,14 @@ def cost(case: Case) -> Cost:
     return Cost(bytes=2 * features * getattr(torch, case.dtype).itemsize + 2 * S * D // 2 * 4, flops=3 * features)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "rope_triton", triton.FORWARD, triton.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "rope_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="rope",
+    **levels.of_modules("rope", native, triton, cuda),
     reference=reference,
     baseline=torch_rope,
     make_inputs=make_inputs,
-    gradients=("q", "k"),
-    outputs=(Output("q"), Output("k")),
-    updates=("q", "k"),
-    forward=(*levels.from_native(native.rope, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
     peers=(
-        Peer("torch", lambda: torch_rope),
-        Peer("torch.compile", lambda: torch.compile(torch_rope, dynamic=False)),
+        *levels.torch_peers(torch_rope),
         Peer("liger", liger, liger_unsupported),
         Peer("quack", quack, needs_gpu),
     ),

@@ -15,8 +15,6 @@ from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.softmax import cuda, native, triton_backward, triton_forward, wrong
 from kernels.ops.softmax.cases import CASES, make_inputs
 from kernels.ops.softmax.in_order import in_order
-from kernels.ops.softmax.native import SIGNATURE
-from kernels.registration import join
 from kernels.unsupported import needs_gpu
 
 
@@ -82,22 +80,15 @@ def backward_cost(case: Case) -> Cost:
     return Cost.of_rows(case, matrices=3, operations=4)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "softmax_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "softmax_cuda", cuda.FORWARD, cuda.BACKWARD)
-
 OPERATION = Operation(
-    name="softmax",
+    **levels.of_modules("softmax", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
     reference=reference,
     baseline=torch_softmax,
     in_order=in_order,
     make_inputs=make_inputs,
-    gradients=("x",),
-    forward=(*levels.from_native(native.softmax, native.__file__), *TRITON_FORWARD, *CUDA_FORWARD),
-    backward=(*TRITON_BACKWARD, *CUDA_BACKWARD),
     wrong=wrong.VARIANTS,
     peers=(
-        Peer("torch", lambda: torch_softmax),
-        Peer("torch.compile", lambda: torch.compile(torch_softmax, dynamic=False)),
+        *levels.torch_peers(torch_softmax),
         Peer("liger", liger, unsupported=liger_unsupported),
         Peer("quack", quack, unsupported=quack_unsupported),
     ),
