@@ -26,6 +26,8 @@ def grade(
     for name in names or ():
         if name not in known:
             raise typer.BadParameter(f"there is no lab {name!r}; there are {', '.join(known)}")
+    if (names or every) and not folder.is_dir():
+        raise typer.BadParameter(f"there is no folder {folder}; `make lab` makes working copies of the labs")
     out = Console()
     table = Table("lab", "exercise", "", title="Labs")
     asked = list(known) if every else list(names or ())

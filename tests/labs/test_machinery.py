@@ -154,6 +154,10 @@ def test_grade_reads_the_notebooks_and_keeps_what_is_solved(work):
     assert ran.exit_code == 1
     assert "make lab" in ran.output
 
+    shutil.rmtree(work / "labs")
+    ran = run("--all", *folder)
+    assert (ran.exit_code, "make lab" in ran.output) == (2, True), ran.output
+
 
 def checked(monkeypatch, *states):
     """The report of a check that finds these states."""

@@ -29,6 +29,7 @@ CASES = {
         *products((40, 72, 24), params={"activation": "gelu"}),
         *products((3, 17, 40, 9), values="batched", params={"activation": "gelu"}),
         *products((40, 72, 24), (40, 1, 24), params={"bias": None}),
+        *products((40, 2_080, 24), params={"activation": "gelu"}),  # few tiles and a long sum
     ),
     "model": products(*MODEL, params={"activation": "gelu"}),
     "repeated": products((40, 4_000, 24)),

@@ -5,6 +5,7 @@ Rungs, plain to best:
     grouped      programs that run at the same time take tiles that share their rows and columns, which the L2 cache then keeps.
     pipelined    larger tiles, and the next ones on their way while these are multiplied.
     descriptors  tiles by TMA, which one thread asks for, and programs that stay for many of them.
+    split        where there are few tiles and long sums, several programs a tile.
 
 All add up in float32. A product of float32 matrices is not rounded to TF32 on the way.
 """
@@ -13,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from kernels.operation import Variant
-from kernels.ops.matmul import products, triton_descriptors, triton_tiles
+from kernels.ops.matmul import products, triton_descriptors, triton_split, triton_tiles
 from kernels.ops.matmul.triton_tiles import large_tile, multiply, plain_tile
 from kernels.unsupported import needs_interpreter
 
@@ -31,6 +32,11 @@ RUNGS: dict[str, tuple[products.Multiply, str, tuple[Path, ...]]] = {
         "tiles by TMA descriptors, for programs that stay for many",
         (Path(triton_descriptors.__file__), *SOURCE),
     ),
+    "split": (
+        triton_split.multiply,
+        "several programs a tile, where tiles are few and sums long",
+        (Path(triton_split.__file__), Path(triton_descriptors.__file__), *SOURCE),
+    ),
 }
 FORWARD = tuple(
     Variant(4, name, products.forward(multiply), idea, source, needs_interpreter)
@@ -38,5 +44,5 @@ FORWARD = tuple(
 )
 BACKWARD = tuple(
     Variant(4, f"backward-{name}", products.backward(multiply), idea, source, needs_interpreter)
-    for name, (multiply, idea, source) in list(RUNGS.items())[-2:]
+    for name, (multiply, idea, source) in list(RUNGS.items())[-3:]
 )

@@ -4,7 +4,8 @@ from functools import partial
 
 import torch
 
-from kernels.ops.matmul import cuda, products
+from kernels.machine import multiprocessors
+from kernels.ops.matmul import cuda, products, triton_split
 from kernels.ops.matmul.native import SIGNATURE, matmul, matmul_backward
 from kernels.wrong import edited, variant
 
@@ -30,6 +31,13 @@ def strides_ignored(x, w, bias, activation):
     return matmul(x, w.as_strided(w.shape, torch.empty(w.shape).stride()), bias, activation)
 
 
+def last_part(x, w, bias, activation):
+    (*_, M, K), N = x.shape, w.shape[-1]
+    parts = triton_split.parts_of(M, N, K, x.itemsize, multiprocessors(x.device)) if N and M else 1
+    kept = K - K // parts if parts > 1 else K
+    return matmul(x[..., :kept], w[..., :kept, :], bias, activation)
+
+
 def without_slope(dy, x, w, bias, activation):
     return matmul_backward(dy, x, w, bias, "none")
 
@@ -51,6 +59,7 @@ VARIANTS = (
     wrong(5, "short", "leaves out the last of K", forward=NO_GUARD),
     wrong(5, "last-tile", "leaves out the last tile along K", forward=LATE),
     wrong(5, "first-matrix", "multiplies every matrix by the first w", forward=ONE_PRODUCT),
+    wrong(1, "last-part", "leaves out the last part of a split sum", forward=last_part),
     wrong(1, "gradient-without-slope", "the gradient forgets the activation", backward=without_slope),
     wrong(1, "gradient-last-row", "dbias is the last row's alone", backward=last_bias),
 )
