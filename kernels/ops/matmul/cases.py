@@ -53,9 +53,10 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
 
 
 def few(case: Case, rows: int) -> Case:
-    """With at most 512 columns and as many products in a sum, and 128 rows, where tiles do not grow any more."""
+    """With at most 512 columns, 128 rows, where tiles do not grow any more, and 512 products in a sum, unless sums are few."""
     *batch, M, K = case.shape
-    return replace(case, shape=(*batch, min(M, max(rows, 128)), min(K, 512)), sizes={"N": min(case.sizes["N"], 512)})
+    M, N = min(M, max(rows, 128)), min(case.sizes["N"], 512)
+    return replace(case, shape=(*batch, M, K if M * N < 1_024 else min(K, 512)), sizes={"N": N})
 
 
 def cost(case: Case) -> Cost:
