@@ -1,5 +1,6 @@
 """The annotated source: in a notebook, in a terminal, and from the command line."""
 
+import functools
 import io
 import os
 import re
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from kernels import lens
 from kernels.__main__ import app
+from kernels.lens import command
 from kernels.lens.rendering import mark_of
 
 
