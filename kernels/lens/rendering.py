@@ -147,7 +147,8 @@ def as_rich(trace: Trace) -> Group:
             table.add_row(*head, Text(mark.shape, style=mark.rich), *cells)
     findings = [Text(f"✗ {finding}", style="bold red") for finding in trace.findings]
     stopped = [Text(f"stopped: {trace.error}", style="bold red")] if trace.error else []
-    return Group(table, Text(""), *(Text(line) for line in _summary(trace)), *findings, *stopped)
+    notes = [Text(f"note: {one}") for one in trace.notes]
+    return Group(table, Text(""), *(Text(line) for line in _summary(trace)), *notes, *findings, *stopped)
 
 
 # JupyterLab stripes the rows of tables, aligns them right and makes columns alike, by selectors of two classes: hence the class
@@ -184,7 +185,7 @@ def as_html(trace: Trace) -> str:
             shape = f'<td class="mark {mark.css}"><span role="img" aria-label="{mark.word}">{mark.shape}</span></td>'
             rows.append(f"<tr>{'<td></td><td></td>' if index else source}{shape}<td>{what}</td>{cells}</tr>")
     head = "".join(f"<th>{name}</th>" if name else "<td></td>" for name in _COLUMNS)
-    notes = [f"<p>{escape(line)}</p>" for line in _summary(trace)]
+    notes = [f"<p>{escape(line)}</p>" for line in (*_summary(trace), *(f"note: {one}" for one in trace.notes))]
     wrong = [str(finding) for finding in trace.findings] + ([f"stopped: {trace.error}"] if trace.error else [])
     notes += [f'<p class="wrong">✗ {escape(line)}</p>' for line in wrong]
     caption = f"<p><b>{escape(_heading(trace))}</b></p>"

@@ -120,6 +120,7 @@ class Trace:
         decides is not known: shared_mem, barriers and simt_efficiency are then None. block: num_warps of 32 threads.
     busiest: of each array, the requests of the warp, or Triton program, that made the most.
     shuffles: of CUDA C; each counted once a warp.
+    notes: sentences on what is not wrong by itself, such as a first NaN.
     """
 
     kernel: str
@@ -139,6 +140,7 @@ class Trace:
     busiest: dict[str, int] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     shuffles: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def scaled(self) -> bool:
@@ -196,7 +198,7 @@ class Trace:
         data = json.loads(text)
         data["accesses"] = tuple(map(Access.from_dict, data["accesses"]))
         data["findings"] = tuple(map(Finding.from_dict, data["findings"]))
-        data |= {name: tuple(data[name]) for name in ("grid", "block")}
+        data |= {name: tuple(data[name]) for name in ("grid", "block", "notes")}
         return cls(**data)
 
 

@@ -38,6 +38,14 @@ SAID = {
         "struct S { int n; };\n__global__ void k(float* x) {\n int blockDim = 4; x[0] = blockDim; }",
         r"k.cu:3: error: blockDim is CUDA's own name.*\n    3 \|  int blockDim",
     ),
+    "a member by a name of CUDA": (
+        "struct S { dim3 threadIdx; };\n__global__ void k(float* x) {\n S s; x[0] = s.threadIdx.x; }",
+        r"k.cu:1: error: threadIdx is CUDA's own name.*\n    1 \| struct S",
+    ),
+    "a parameter by a name of CUDA": (
+        "__device__ int f(uint3 blockIdx) {\n return blockIdx.x; }\n__global__ void k(float* x) { x[0] = 1; }",
+        r"k.cu:1: error: blockIdx is CUDA's own name.*\n    1 \| __device__",
+    ),
     "a missing brace": ("__global__ void k(float* x) {\n x[0] = 1;", r"k.cu"),
 }
 

@@ -11,6 +11,8 @@ REFUSED = {
     "a function of the host": ("float twice(float x) { return 2 * x; }", "x[0] = twice(x[0]);"),
     "a template of the host": ("template <class T> T twice(T x) { return 2 * x; }", "x[0] = twice(x[0]);"),
     "a method of the host": ("struct S { float v; float twice() { return 2 * v; } };", "S s{x[0]}; x[0] = s.twice();"),
+    "a constexpr function": ("constexpr float twice(float x) { return 2 * x; }", "x[0] = twice(x[0]);"),
+    "a designated initialiser": ("struct S { float v, w; };", "S s = {.v = x[0], .w = 2}; x[0] = s.v * s.w;"),
     "a function marked __host__": ("__host__ float twice(float x) { return 2 * x; }", "x[0] = twice(x[0]);"),
     "a variable of the host": ("int N = 4;", "x[0] = N;"),
     "an array of variable length": ("", "int n = x[0] + 2; float a[n]; a[n - 1] = 1; x[0] = a[n - 1];"),

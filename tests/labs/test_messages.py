@@ -137,6 +137,13 @@ def test_a_nan_that_was_computed_is_not_called_unwritten():
     assert said(report).startswith("1 of 8 elements of y, all in y[3], was never written")
 
 
+@pytest.mark.parametrize("body", ["y[t] += x[t] + 10;", "y[t] = y[t] + x[t] + 10;", "atomicAdd(&y[t], x[t] + 10);"])
+def test_an_output_that_is_read_before_it_is_written_is_told_with_the_line(body):
+    code = f"__global__ void map(float* y, float* x)\n{{\n    int t = threadIdx.x;\n    {body}\n}}"
+    message = said(judge.grade(exercise("map"), code))
+    assert message.startswith("every element of y is NaN: line 5 reads y, and what it holds before")
+
+
 def test_a_hint_follows_the_finding():
     two = Property(
         "ordered", lambda _: "an uninitialised read", "runs", {"uninitialised read": "is it written?", "": "wait"}

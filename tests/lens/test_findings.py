@@ -143,6 +143,27 @@ _ADVICE = {
 }
 
 
+def test_a_race_of_a_warp_where_one_of_the_block_overlaps_it_asks_for_the_block_s_barrier():
+    code = """extern "C" __global__ void k(float* y) {
+        __shared__ float s[64], r[64], q[64];
+        const int t = threadIdx.x;
+        s[t] = t;
+        r[t] = t;
+        y[t] = s[t ^ 1];
+        y[t] += r[63 - t];
+        __syncthreads();
+        q[t] = t;
+        y[t] += q[t ^ 1];
+    }"""
+    found = trace(code, "k", (1,), (64,), (torch.zeros(64),)).findings
+    advice = {one.lines: one.cause.rsplit(": ")[-1] for one in found}
+    assert advice == {
+        (4, 6): "put __syncthreads() between",
+        (5, 7): "put __syncthreads() between",
+        (9, 10): "put __syncwarp() between",
+    }
+
+
 @pytest.mark.parametrize("statements", _ADVICE)
 def test_a_race_gives_the_advice_that_mends_it(statements):
     code = f"""extern "C" __global__ void k(float* y) {{

@@ -1,5 +1,6 @@
 """The annotated source: in a notebook, in a terminal, and from the command line."""
 
+import functools
 import io
 import os
 import re
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from kernels import lens
 from kernels.__main__ import app
+from kernels.lens import command
 from kernels.lens.rendering import mark_of
 
 
@@ -73,6 +75,25 @@ def test_the_command_line(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "load x" in done.stdout and "8 sectors" in done.stdout
     assert lens.Trace.from_json(saved.read_text()).totals["global_load_sectors"] == 16
+
+
+def test_the_command_line_names_the_line_of_a_stack_overflow_and_of_an_endless_loop(tmp_path, monkeypatch):
+    path = tmp_path / "k.cu"
+    path.write_text(
+        """__device__ int deep(int n) { int a[64]; a[n % 64] = n; return deep(n + 1) + a[n % 7]; }
+__global__ void deeper(float* x) { x[0] = deep(1); }
+__global__ void endless(float* x)
+{
+    while (x[0] >= 0) x[0] += 1;
+}
+"""
+    )
+    monkeypatch.setattr(command, "trace", functools.partial(command.trace, seconds=5))
+    for kernel, said in (("deeper", "a stack overflow on line 1 of k.cu"), ("endless", "It was on line 5 of k.cu")):
+        words = ["lens", f"{path}::{kernel}", "--grid", "1", "--block", "1", "--arg", "float32:32=0"]
+        done = CliRunner(env={"COLUMNS": "140"}).invoke(app, words)
+        assert done.exit_code == 1, done.exception
+        assert said in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(

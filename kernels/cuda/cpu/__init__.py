@@ -22,6 +22,7 @@ import torch
 
 from kernels.cuda import gpu_compiler
 from kernels.cuda.cpu import build, elf, faults, guards, messages, warnings
+from kernels.cuda.cpu.returns import returns_of
 from kernels.cuda.cpu.variables import declared_variables, static_shared_bytes
 from kernels.cuda.errors import CompileError
 from kernels.cuda.order import current_seed
@@ -44,7 +45,7 @@ class _Kernel(ctypes.Structure):
 
 
 # `kernels::Settings` of runtime/launch.h, which the tensors to guard follow.
-_SETTINGS = struct.Struct("@11IQdQQII")
+_SETTINGS = struct.Struct("@11IQdQQIIP3I4x")
 
 
 class Function:
@@ -86,6 +87,13 @@ class Function:
             return None
         address, size = found
         return torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.uint8)
+
+    @functools.cached_property
+    def _returns(self) -> tuple[int, int, int, int]:
+        """Where threads may return before the kernel's end, as `kernels::Settings` has it."""
+        found = returns_of(self._source, self._name)
+        self._file = ctypes.create_string_buffer(found.file.encode())  # which the runtime reads
+        return ctypes.addressof(self._file), *found[1:]
 
     @property
     def memory(self) -> dict[str, ctypes.Array]:
@@ -136,6 +144,7 @@ class Function:
             *self._code,
             self.guarded,
             len(tensors),
+            *self._returns,
         )
         error = _launcher()(ctypes.byref(self._kernel), b"".join((settings, *tensors)), packed)
         if self._prints:

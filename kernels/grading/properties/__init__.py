@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from kernels.cuda.source import Line
 from kernels.grading.exercise import Property, Trial
 from kernels.grading.properties.differences import described, differing, mismatch
 from kernels.tolerance import compare, wrong_elements
@@ -64,6 +65,12 @@ def written(name: str, hint: str = "") -> Property:
                     blank = _bits(values) == _bits(before)
                     blank &= before.isnan() if before.is_floating_point() else before == torch.iinfo(before.dtype).min
                     blank &= ~trial.call.expected[output].isnan()
+                if blank.any() and (line := _read_first(trial, output)):
+                    many = described(output, blank, "is", "are")
+                    return (
+                        f"{many} NaN: line {line} reads {output}, and what it holds before anything has written it was "
+                        f"NaN\n(with {trial.where})"
+                    )
                 if blank.numel() and blank.all():
                     were = "the NaN that" if values.is_floating_point() else "what"
                     said = f"nothing was written to {output}: its elements are {were} they were before"
@@ -73,6 +80,14 @@ def written(name: str, hint: str = "") -> Property:
         return None
 
     return Property(name, broken, "writes", hint)
+
+
+def _read_first(trial: Trial, output: str) -> Line | None:
+    """The line that reads an output of floats, of a launch that also writes it: a sum with a NaN has that NaN's bits."""
+    own = [one for one in trial.accesses if one.masked is None and output in one.names]
+    if trial.outputs[output].is_floating_point() and any(one.kind != "load" for one in own):
+        return next((one.line for one in own if one.kind != "store"), None)
+    return None
 
 
 def _bits(values: torch.Tensor) -> torch.Tensor:

@@ -25,7 +25,7 @@ uint32_t kernels_lens_barrier(Barrier kind, uint32_t value, const char* file, in
     recorder.append(Kind::barrier_arrived, 0, CALLER, uint32_t(kind));
     const uint32_t number = recorder.arrive();
     const uint32_t result = passed_on([&] { return recorder.original->barrier(kind, value, file, line, call); });
-    recorder.before_passed(number);
+    recorder.before_passed(number, CALLER);
     recorder.append(Kind::barrier_passed, 0, CALLER, uint32_t(kind));
     return result;
 }

@@ -23,8 +23,6 @@ void Counters::ran(const BlockInfo& block, uint32_t thread, const Event* first, 
     Under& under = under_way(block);
     under.streams[thread].append(first, last);
     under.behind = true;
-    if (thread == 0)
-        for (const Event* event = first; event != last; ++event) barriers += event->kind() == Kind::barrier_arrived;
 }
 
 void Counters::replay(const Stretches& those) {
@@ -163,7 +161,7 @@ std::string Counters::result() {
     for (const Count& count : counts) add(count);
     text += "], \"busiest\": [";
     for (uint64_t most : busiest) text += (text.back() == '[' ? "" : ", ") + std::to_string(most);
-    return text + "], \"barriers\": " + std::to_string(barriers) + ", \"shuffles\": " + std::to_string(shuffles) +
+    return text + "], \"shuffles\": " + std::to_string(shuffles) +
            ", \"blocks_run\": " + std::to_string(blocks_run) +
            ", \"steps\": " + std::to_string(steps) + ", \"steps_of_lanes\": " + std::to_string(steps_of_lanes);
 }

@@ -39,7 +39,6 @@ class Counters final : Steps {
     void branch(uint32_t lanes) override;
     void access(const Request&) override;
     void collective(uint16_t kind) override;
-    void barrier() { ++barriers; }  // of a block's first thread
 
     // Events that are still to be replayed: those of lanes that went another way than others, which have not come so far.
     size_t behind() const;
@@ -66,7 +65,7 @@ class Counters final : Steps {
     std::vector<Count> counts;
     std::vector<Under> blocks;  // more than one only when they wait for each other
     std::vector<std::vector<Stream>> spare;
-    uint64_t barriers = 0, blocks_run = 0;  // a barrier counts once a block
+    uint64_t blocks_run = 0;
     uint64_t shuffles = 0;                   // one of a warp counts once
     uint64_t steps = 0, steps_of_lanes = 0;
     uint64_t replayed = 0;  // the warp that is being replayed, counted through all blocks

@@ -83,7 +83,6 @@ Observers::Taken Observers::take_together(const Stretches& those) {
         } else if (kind == Kind::barrier_arrived || kind == Kind::barrier_passed || meet(request, event)) {
             if (is_step_alone(kind)) counters.branch(count);
             if (kind == Kind::warp_arrived) counters.collective(event.extra());
-            if (kind == Kind::barrier_arrived && lane[0]->thread == 0) counters.barrier();
             races.synchronise_together(event);
         } else {
             break;

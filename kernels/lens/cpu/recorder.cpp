@@ -33,6 +33,8 @@ void Recorder::prepare(const Kernel& traced, uint64_t library, bool waits, Launc
     first = next = end = enough;
     gathered.forget();
     findings = {};
+    barriers = 0;
+    without = {};
     follower.reset();  // the old before the new: time begins again
     follower.reset(new Follower(launch));
     behind = 0;
@@ -94,12 +96,21 @@ void Recorder::close() {
 }
 
 uint32_t Recorder::arrive() {
-    const uint32_t barrier = uint32_t(current.block->arrived++ / launch.threads) + 1;
+    const uint32_t barrier = current.block->passed + 1;
+    if (!current.block->arrived++) ++barriers;
     if (thread != none) open->barrier = barrier;
     return barrier;
 }
 
-void Recorder::before_passed(uint32_t barrier) {
+void Recorder::before_passed(uint32_t barrier, const void* caller) {
+    BlockUnderWay& block = *current.block;
+    if (block.passed < barrier) {  // the first to pass, before anyone can come to the next
+        const uint32_t returned = launch.threads - block.arrived;
+        if (returned && (!without.threads || block.info.number < without.block))
+            without = {pc_of(caller), returned, block.info.number};
+        block.passed = barrier;
+        block.arrived = 0;
+    }
     if (!gathered.empty()) gathered.before_barrier_passed(follower->tape(), barrier);
 }
 
@@ -177,7 +188,7 @@ void Recorder::run(const char* args) {
     const bool begins = found == blocks.end();
     if (begins) {
         const BlockInfo info = {number, reinterpret_cast<uint64_t>(variables->dynamic_shared)};
-        found = blocks.emplace(number, BlockUnderWay{info, 0, {}, 0}).first;
+        found = blocks.emplace(number, BlockUnderWay{info, 0, {}, 0, 0}).first;
     }
     // This frame is among the first of the fiber's stack, which ends with a page.
     const uint64_t top = (reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | 4095) + 1;
@@ -223,7 +234,11 @@ std::string Recorder::result() {
     gathered.hand_on(follower->tape());
     Observers& observers = follower->caught_up();
     observers.findings.add(findings);
-    const std::string text = "{" + observers.counters.result() + ", " + observers.findings.result() + "}";
+    std::string text = "{" + observers.counters.result() + ", " + observers.findings.result();
+    text += ", \"barriers\": " + std::to_string(barriers) + ", \"without\": [";
+    if (without.threads)
+        text += std::to_string(without.pc) + ", " + std::to_string(without.block) + ", " + std::to_string(without.threads);
+    text += "]}";
     self = &no_thread;
     return text;
 }

@@ -18,7 +18,8 @@ struct BlockUnderWay {
     BlockInfo info;
     uint32_t fibers;        // that run its threads
     uint32_t resting[32];   // the lanes of each warp that wait for the rest of it, one bit each
-    uint64_t arrived;       // how often threads have come to a barrier
+    uint32_t arrived;       // threads that have come to the next barrier
+    uint32_t passed;        // barriers
 };
 
 // What is under way: changes when the runtime switches from fiber to fiber, and is put back by whoever comes back.
@@ -60,7 +61,7 @@ class alignas(apart) Recorder {
     }
     void close();       // a stretch of the thread that runs has ended
     uint32_t arrive();  // at which barrier of the block, counted from 1
-    void before_passed(uint32_t barrier);
+    void before_passed(uint32_t barrier, const void* caller);
     // The runtime runs: what it calls in the kernel's library is not the kernel's.
     void pause() {
         close();
@@ -124,6 +125,12 @@ class alignas(apart) Recorder {
     Findings findings;
     Bounds bounds;
     std::unique_ptr<Follower> follower;
+    uint64_t barriers = 0;  // each counts once a block
+    // A barrier that was passed though threads of the block had returned before; of the first block, if there was any.
+    struct {
+        uint32_t pc, threads;
+        uint64_t block;
+    } without = {};
     size_t behind = 0;  // events that the follower's counters could not replay, when it had last caught up
 };
 

@@ -68,6 +68,7 @@ def read(
     rows = [_Row(*row) for row in raw]
     # A read that came too early reads what no one has written: the race says more.
     racing = {(pc, row.region) for row in rows if row.wrong == _RACE for pc in (row.pc_1, row.pc_2)}
+    of_warps = [_span(row, lines) for row in rows if row.wrong == _RACE and _warps_differ(row)]
     indexed = {lines.get(row.pc_2) for row in rows if row.wrong == _INDEX}
     merged: dict[tuple, Finding] = {}
     for row in sorted(rows, key=_rank, reverse=True):
@@ -75,11 +76,15 @@ def read(
             continue
         if _by_index(row, arrays) and indexed & {lines.get(pc) for pc in (row.pc_1, row.pc_2) if pc}:
             continue
-        found = _finding(row, lines, _array(row, arrays, source.text_of(lines.get(row.pc_2, 0))), grid, block)
+        # One barrier is missing where two races overlap: the one of two warps says which.
+        first, last = _span(row, lines)
+        whole_block = any(begin <= last and first <= end for begin, end in of_warps)
+        array = _array(row, arrays, source.text_of(lines.get(row.pc_2, 0)))
+        found = _finding(row, lines, array, grid, block, whole_block)
         key = found.kind, frozenset(found.lines), found.address.split("[")[0]
-        first = merged.setdefault(key, found)
-        if first is not found:
-            merged[key] = replace(first, count=first.count + found.count)
+        known = merged.setdefault(key, found)
+        if known is not found:
+            merged[key] = replace(known, count=known.count + found.count)
     stopped = () if error is None or _FAULT in error else _stopped(error, source)
     return (*sorted(merged.values(), key=lambda one: in_order(one.lines[-1])), *stopped)
 
@@ -117,8 +122,23 @@ def _triple(number: int, size: tuple[int, int, int]) -> tuple[int, int, int]:
     return number % size[0], number // size[0] % size[1], number // size[0] // size[1]
 
 
+def _span(row: _Row, lines: dict[int, Line]) -> tuple[tuple[str, int], tuple[str, int]]:
+    """The first and the last line that a finding is about."""
+    first, last = sorted(in_order(lines.get(pc, 0)) for pc in (row.pc_1, row.pc_2))
+    return first, last
+
+
+def _warps_differ(row: _Row) -> bool:
+    return row.block_1 == row.block_2 and row.thread_1 // WARP != row.thread_2 // WARP
+
+
 def _finding(
-    row: _Row, lines: dict[int, Line], array: Array | None, grid: tuple[int, int, int], block: tuple[int, int, int]
+    row: _Row,
+    lines: dict[int, Line],
+    array: Array | None,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    whole_block: bool,
 ) -> Finding:
     line, first_line = lines.get(row.pc_2, 0), lines.get(row.pc_1, 0)
     thread, first_thread = _triple(row.thread_2, block), _triple(row.thread_1, block)
@@ -138,7 +158,9 @@ def _finding(
     if row.wrong == _RACE:
         earlier = f"thread {first_thread}" + (f" of block {first_block}" if first_block != its_block else "")
         did = f"{earlier} {_VERBS[row.kind_1]} {at} on line {first_line}"
-        return two("race", f"{did} and {who} {verb} it on line {line}, {_unordered(row, line == first_line)}")
+        return two(
+            "race", f"{did} and {who} {verb} it on line {line}, {_unordered(row, line == first_line, whole_block)}"
+        )
     if row.wrong == _UNINITIALISED:
         return one(
             "uninitialised read", f"{who} {verb} {at} in shared memory, which no thread of the block has written"
@@ -169,11 +191,11 @@ def _finding(
     return one("out of bounds", f"{who} {verb} {at}, {outside(array, row.offset, row.size)}")
 
 
-def _unordered(row: _Row, same_line: bool) -> str:
+def _unordered(row: _Row, same_line: bool, whole_block: bool) -> str:
     """Why nothing orders the two accesses of a race, and what would order or spare them."""
     if row.block_1 != row.block_2:
         why, between = "and blocks run in any order", "launch twice"
-    elif row.thread_1 // WARP == row.thread_2 // WARP:
+    elif not _warps_differ(row) and not whole_block:
         why, between = "and the lanes of a warp do not wait for each other", "put __syncwarp() between"
     else:
         why, between = "with no barrier between them", "put __syncthreads() between"

@@ -19,7 +19,7 @@ from kernels.cuda.cpu import build, symbols, translate, warnings
 from kernels.cuda.source import in_order
 from kernels.hardware import WARP
 from kernels.lens.arrays import Array, named_arrays
-from kernels.lens.cuda import findings, instrumented
+from kernels.lens.cuda import findings, instrumented, notes
 from kernels.lens.cuda.buffers import surrounded
 from kernels.lens.cuda.launch_setup import SPACES, launch_setup, regions
 from kernels.lens.request import Request, first_of
@@ -79,12 +79,20 @@ def run(
 
     # Regions by number, as cpu/launch.cpp has them; the last is dynamic shared memory.
     named = [region.name for region in known] + [" ".join(sorted(translate.dynamic_shared_names(source)))]
-    pcs = {count[0] for count in raw["counts"]} | findings.pcs(raw["findings"])
+    pcs = {count[0] for count in raw["counts"]} | findings.pcs(raw["findings"]) | {*raw["without"][:1]}
     code = symbols.source_lines(loaded.path, source, pcs)
     lines = {pc: at.line for pc, at in code.items()}
     arrays = named_arrays(known, args, source, named[-1], shared_mem)
     accesses = _accesses(raw["counts"], code, named, arrays, grid)
     scale = count / raw["blocks_run"] if sample and raw["blocks_run"] else 1
+    found = findings.read(raw["findings"], lines, arrays, grid, block, error, source)
+    found += findings.without_a_value(warnings.of(source, loaded.path), source)
+    said = [*notes.returned(raw["without"], lines, grid)]
+    if not error and not found:
+        own = [names[number] if number < len(names) else "" for number in range(len(args))]
+        own = [name or f"argument {number}" for number, name in enumerate(own)]
+        said += notes.no_numbers(args, copies, own, accesses)
+        said += notes.idle_dimension(source, kernel.name, grid, block, dict(zip(own, args, strict=True)), accesses)
     changed: dict[str, bytes] = {}
     if not sample and not error:
         changed = {symbol: bytes(value) for symbol, value in memory.items() if bytes(value) != before[symbol]}
@@ -106,10 +114,10 @@ def run(
             simt_efficiency=raw["steps_of_lanes"] / (WARP * raw["steps"]) if raw["steps"] else 1.0,
             blocks_run=len(sample) if sample else count,
             blocks=count,
-            findings=findings.read(raw["findings"], lines, arrays, grid, block, error, source)
-            + findings.without_a_value(warnings.of(source, loaded.path), source),
+            findings=found,
             error=error,
             busiest={name: most for name, most in zip(named, raw["busiest"], strict=False) if most},
+            notes=tuple(said),
         ),
         args,
         changed,

@@ -9,11 +9,21 @@ extern "C" __global__ void in_a_condition(const float* x, float* y) {
 }
 
 // launch: (1,), (64,), (floats(64), zeros(64), 40)
-extern "C" __global__ void after_a_return(const float* x, float* y, int n) {
+extern "C" __global__ void before_a_return(const float* x, float* y, int n) {
     __shared__ float s[64];
-    if (threadIdx.x >= n) return;
     s[threadIdx.x] = x[threadIdx.x];
-    __syncthreads();  // bug: divergent barrier
+    if (threadIdx.x < n) __syncthreads();  // bug: divergent barrier
+    if (threadIdx.x >= n) return;
+    y[threadIdx.x] = s[threadIdx.x];
+}
+
+// launch: (1,), (64,), (floats(64), zeros(64), 40)
+extern "C" __global__ void after_a_return_too(const float* x, float* y, int n) {
+    __shared__ float s[64];
+    if (threadIdx.x >= n) return;  // who has returned is not waited for, and who goes another way is
+    s[threadIdx.x] = x[threadIdx.x];
+    if (threadIdx.x < 8) __syncthreads();  // bug: divergent barrier
+    else __syncthreads();
     y[threadIdx.x] = s[threadIdx.x];
 }
 

@@ -46,21 +46,35 @@ uint32_t Block::barrier(Barrier kind, uint32_t value, const Site& site) {
     return uint32_t(me.result);
 }
 
-// Every thread is at the barrier: each receives the result, and may go on.
+// Every thread that is left is at the barrier: each receives the result, and may go on.
 void Block::release_barrier() {
-    barrier_count = 0;
+    const auto waits = [&](uint32_t number) { return waiting[number].where == Waiting::at_barrier; };
     uint32_t count = 0;
     if (barrier_kind != Barrier::sync)
-        for (uint32_t number = 0; number < thread->count; ++number) count += waiting[number].value != 0;
-    if (barrier_kind == Barrier::all) count = count == thread->count;
+        for (uint32_t number = 0; number < thread->count; ++number) count += waits(number) && waiting[number].value != 0;
+    if (barrier_kind == Barrier::all) count = count == barrier_count;
     if (barrier_kind == Barrier::any) count = count != 0;
+    barrier_count = 0;
     // The last to arrive is queued last.
     const uint32_t last = thread->running;
     for (uint32_t number = 0; number < thread->count; ++number) {
+        if (!waits(number)) continue;
         waiting[number].result = count;
         if (number != last) make_ready(number);
     }
-    make_ready(last);
+    if (waits(last)) make_ready(last);
+}
+
+// A barrier is released when threads that exit are all that holds it up (PTX manual, exit). Here only where they may have
+// left by a `return` before it: who passes it by makes a mistake, though such hardware lets that pass, too.
+bool Block::release_barrier_without_returned() {
+    if (!barrier_count || barriers_differ || barrier_kind == Barrier::grid) return false;
+    uint32_t gone = 0;
+    for (uint32_t warp = 0; warp * warp_size < thread->count; ++warp)
+        gone += uint32_t(__builtin_popcount(thread->finished[warp]));
+    if (barrier_count + gone < thread->count || !settings().may_have_returned_before(*barrier_site)) return false;
+    release_barrier();
+    return true;
 }
 
 void Block::pass_grid_barrier() { release_barrier(); }

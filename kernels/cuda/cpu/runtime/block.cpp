@@ -115,10 +115,11 @@ Fiber* Block::successor() {
     return waiting[next].fiber;
 }
 
-// When the block has nothing else to do: groups whose missing lanes have finished, conditions that have come about, and
-// last the lanes that ask who is active.
+// When the block has nothing else to do: groups whose missing lanes have finished, conditions that have come about, a
+// barrier whose missing threads have returned, and last the lanes that ask who is active.
 bool Block::release_what_can_go_on() {
-    return release_groups_that_lost_lanes() || release_conditions() || release_active_lanes();
+    return release_groups_that_lost_lanes() || release_conditions() || release_barrier_without_returned() ||
+           release_active_lanes();
 }
 
 bool Block::release_conditions() {

@@ -106,6 +106,7 @@ class Block {
     bool release_groups_that_lost_lanes();
     bool release_active_lanes();
     bool release_conditions();
+    bool release_barrier_without_returned();
     bool release_what_can_go_on();
     uint64_t shuffled(uint32_t warp, uint32_t lane, const Group& group);
     uint64_t lost(uint32_t warp, uint32_t lane, uint32_t source);

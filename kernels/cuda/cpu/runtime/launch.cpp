@@ -1,5 +1,7 @@
 #include "launch.h"
 
+#include <string.h>
+
 #include <chrono>
 
 #include "worker.h"
@@ -21,6 +23,13 @@ Launch::Launch(const Kernel* kernel, const Settings& settings, const char* args)
     this->args = guards.copied(tensors, settings.tensors, args, bytes);
     blocks = uint64_t(settings.grid[0]) * settings.grid[1] * settings.grid[2];
     helpers_wanted = int(settings.os_threads) - 1;
+}
+
+// What is not in the kernel's own text is in a function that it calls, which may be after any of its returns.
+bool Settings::may_have_returned_before(const Site& site) const {
+    const uint32_t line = uint32_t(site.line);
+    const bool own = body_begin <= line && line <= body_end && site.file && !strcmp(site.file, file);
+    return returns_from && (!own || returns_from <= line);
 }
 
 // The first block to fail is reported, whichever OS thread is the first to say so.

@@ -23,6 +23,11 @@ struct Settings {
     uint64_t code_begin, code_end;  // of the kernel's library
     uint32_t guarded;      // no memory is just beyond shared memory, so that an overrun is an error
     uint32_t tensors;      // of `Guarded`, that follow the settings
+    // Of the kernel's text, by lines of a file: its body, and from where on a thread may have returned; 0: nowhere.
+    const char* file;
+    uint32_t body_begin, body_end, returns_from;
+
+    bool may_have_returned_before(const Site& site) const;
 };
 
 struct Launch {

@@ -95,10 +95,13 @@ std::string Block::explain() const {
     if (polling)
         return text + " Nothing else has happened for " + std::to_string(int(launch->settings.patience)) +
                " seconds, here or in another block: what they wait for never comes, or only after they have ended";
-    if (at_barriers && finished)
-        return text + " Hardware from sm_70 on waits only for the threads that have not returned and lets this pass; older "
-                      "hardware may wait for ever. Guard the work, not the barrier: `if (i < n) { … }` around the work in "
-                      "place of `if (i >= n) return;`, so that every thread of a block reaches the same __syncthreads";
+    if (at_barriers && barrier_kind == Barrier::grid)
+        return text + " Every thread of every block must reach the same barrier of the grid";
+    if (at_barriers && finished && finished + at_barriers == thread->count && !barriers_differ)
+        return text + " In a condition a barrier is allowed only if all threads of the block that are left come to it. "
+                      "Hardware from sm_70 on waits only for the threads that have not returned and lets this pass; older "
+                      "hardware may wait for ever. Guard the work, not the barrier: `if (i < n) { … }` before it and again "
+                      "after it, so that every thread of a block reaches the same __syncthreads";
     if (at_barriers)
         return text + " Every thread of a block must reach the same __syncthreads: take it out of the condition";
 
