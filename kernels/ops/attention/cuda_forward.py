@@ -17,7 +17,7 @@ from kernels.machine import Machine
 from kernels.operation import Case, Variant
 from kernels.ops.attention import band as bands
 from kernels.ops.attention.band import band
-from kernels.ops.attention.native import empty_outputs
+from kernels.ops.attention.heads import empty_outputs
 from kernels.unsupported import first_of, needs_compiler
 
 FILE = Path(__file__).with_name("attention.cu")

@@ -14,10 +14,10 @@ from kernels.arguments import empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.attention import band as bands
 from kernels.ops.attention.band import band, hidden
+from kernels.ops.attention.heads import empty_outputs, fit_kernels
 from kernels.signature import Signature
 
 CHUNK = 64
-WIDEST = 256  # of a head, at levels 4 and 5
 
 
 def attention(
@@ -143,9 +143,7 @@ def validate(q, k, v, causal, window, scale) -> None:
 
 def validate_for_kernel(q, *others) -> None:
     validate(q, *others)
-    arguments.for_kernels("q", q)
-    if q.shape[-1] > WIDEST:
-        raise ValueError(f"q: got {q.shape[-1]} features a head, expected at most {WIDEST} at levels 4 and 5")
+    fit_kernels(q)
 
 
 def validate_backward(dy, q, k, v, y, lse, *parameters) -> None:
@@ -154,11 +152,6 @@ def validate_backward(dy, q, k, v, y, lse, *parameters) -> None:
     arguments.like("y", y, q.shape, "q", q)
     if lse.shape != q.shape[:-1] or lse.dtype != torch.float32:
         raise ValueError(f"lse: got {lse.dtype} {tuple(lse.shape)}, expected torch.float32 {tuple(q.shape[:-1])}")
-
-
-def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
-    """y and lse, uninitialised."""
-    return empty_contiguous(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
 SIGNATURE = Signature(

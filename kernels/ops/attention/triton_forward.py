@@ -11,7 +11,7 @@ import triton.language as tl
 
 from kernels.operation import Variant
 from kernels.ops.attention import triton_tiles
-from kernels.ops.attention.native import empty_outputs
+from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.attention.triton_tiles import (
     HALF_TILES,
     LOG2_E,

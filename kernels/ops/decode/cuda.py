@@ -9,9 +9,9 @@ from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.operation import Variant
+from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
-from kernels.ops.decode.native import empty_outputs
 from kernels.unsupported import needs_compiler
 
 FILE = Path(__file__).with_name("decode.cu")

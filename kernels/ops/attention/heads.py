@@ -1,0 +1,20 @@
+"""What the kernels of levels 4 and 5 ask of heads, and what they give; those of decoding, too."""
+
+import torch
+
+from kernels import arguments
+from kernels.arguments import empty_contiguous
+
+WIDEST = 256  # features of a head
+
+
+def fit_kernels(q: torch.Tensor) -> None:
+    """Raise a TypeError or ValueError for queries that only levels 1 to 3 compute."""
+    arguments.for_kernels("q", q)
+    if q.shape[-1] > WIDEST:
+        raise ValueError(f"q: got {q.shape[-1]} features a head, expected at most {WIDEST} at levels 4 and 5")
+
+
+def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
+    """y and lse, uninitialised."""
+    return empty_contiguous(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
