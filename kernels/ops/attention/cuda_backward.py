@@ -14,18 +14,18 @@ FILE = Path(__file__).with_name("attention_backward.cu")
 TILE_FLOATS = 2_048  # of a tile in shared memory; there are four
 
 
-def tiled(dy, q, k, v, y, lse, causal, window, scale):
+def tiled(dy, q, k, v, y, state, causal, window, scale):
     dq, dk, dv = empty_contiguous(q), empty_contiguous(k), empty_contiguous(v)
     if not dq.numel() or not dk.numel():
         return dq.zero_(), dk.zero_(), dv.zero_()
-    dy, q, k, v, y, lse = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), lse.contiguous()
+    dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
     (B, H, Q, D), (_, heads, KV, _) = q.shape, k.shape
-    delta = torch.empty_like(lse)
+    delta = q.new_empty((B, H, Q), dtype=torch.float32)
     of_queries = kernel(FILE, "attention_delta", q.dtype)
-    of_queries((-(-lse.numel() // 4),), (128,), (dy, y, delta, *strides(dy), lse.numel(), H, Q, D))
+    of_queries((-(-delta.numel() // 4),), (128,), (dy, y, delta, *strides(dy), delta.numel(), H, Q, D))
 
     rows = rows_of_tile(D, TILE_FLOATS)
-    tensors, parameters = (dy, q, k, v, lse, delta), (*strides(dy, q, k, v), *sizes(q, k, causal, window, scale))
+    tensors, parameters = (dy, q, k, v, state, delta), (*strides(dy, q, k, v), *sizes(q, k, causal, window, scale))
     for name, tiles, out in (
         ("attention_dq", B * H * -(-Q // rows), (dq,)),
         ("attention_dkdv", B * heads * -(-KV // rows), (dk, dv)),

@@ -18,3 +18,12 @@ def fit_kernels(q: torch.Tensor) -> None:
 def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
     """y and lse, uninitialised."""
     return empty_contiguous(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
+
+
+def empty_with_state(q, *others) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same, and what a backward needs of the softmax: of each query the number c in its weights exp(scale · (q · k - c)).
+
+    That is lse / scale, and computed before the rounding of lse: where one score is far above all others, c is its q · k to the
+    bit, and its weight is 1. Of an LSE of 1e4 that was rounded, all weights would be off by half a thousandth.
+    """
+    return *empty_outputs(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
