@@ -40,6 +40,8 @@ def test_a_query_without_keys_is_zero_and_has_no_gradient(variant):
 def test_weights_of_the_backward_are_not_those_of_a_rounded_lse(variant, dtype):
     """At scores of 1e4 half a thousandth is lost in it. Of ten seeds, these gave gradients that were wrong."""
     cases = [Case((1, 2, 24, 32), dtype, values="large", seed=seed) for seed in (1, 3, 5)]
+    if reason := variant.unsupported(cases[0], here(DEVICE)):
+        pytest.skip(reason)
     for result in check(OP, [variant], cases, DEVICE):
         assert result.failure is None, f"{result.case}, seed {result.case.seed}: {result.failure}"
 

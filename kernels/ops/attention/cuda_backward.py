@@ -7,8 +7,17 @@ import torch
 from kernels.arguments import empty_contiguous
 from kernels.cuda.template import kernel
 from kernels.operation import Variant
-from kernels.ops.attention.cuda_forward import LANES, SHARED, lines, rows_of_tile, sizes, strides, width
-from kernels.unsupported import needs_compiler
+from kernels.ops.attention.cuda_forward import (
+    LANES,
+    SHARED,
+    lines,
+    needs_small_scores,
+    rows_of_tile,
+    sizes,
+    strides,
+    width,
+)
+from kernels.unsupported import first_of, needs_compiler
 
 FILE = Path(__file__).with_name("attention_backward.cu")
 TILE_FLOATS = 2_048  # of a tile in shared memory; there are four
@@ -36,6 +45,5 @@ def tiled(dy, q, k, v, y, state, causal, window, scale):
 
 
 SOURCE = (FILE, *SHARED, Path(__file__))
-BACKWARD = (
-    Variant(5, "backward-tiled", tiled, "scores computed twice, tiles in shared memory", SOURCE, needs_compiler),
-)
+NEEDS = first_of(needs_compiler, needs_small_scores)  # the forward that it follows is `wmma`
+BACKWARD = (Variant(5, "backward-tiled", tiled, "scores computed twice, tiles in shared memory", SOURCE, NEEDS),)
