@@ -3,6 +3,8 @@
 import math
 from functools import partial
 
+import torch
+
 from kernels.ops.attention import cuda_backward, cuda_forward
 from kernels.ops.attention.native import NATIVE_SIGNATURE, SIGNATURE, attention, attention_backward, without_state
 from kernels.wrong import edited, variant
@@ -38,6 +40,10 @@ def without_scale(dy, q, k, v, y, state, causal, window, scale):
     return (dq / scale).to(q.dtype), dk, dv
 
 
+def stale_fragments(q, *others):
+    return (cuda_forward.tiled if q.dtype == torch.float32 else STALE_HALF)(q, *others)
+
+
 wrong = partial(variant, NATIVE_SIGNATURE, __file__, forward=attention, backward=attention_backward)
 
 
@@ -47,7 +53,7 @@ def wrong_kernel(name, idea, forward=cuda_forward.tiled, backward=attention_back
 
 STALE = edited(cuda_forward.tiled, "sums[c] *= fade;", "")
 STALE_SUM = edited(cuda_forward.warp, "part.sum * fade + warp_sum(weight)", "part.sum + warp_sum(weight)")
-STALE_FRAGMENTS = edited(cuda_forward.wmma, "sums[c].x[e] *= of_rows.x[e];", "")
+STALE_HALF = edited(cuda_forward.wmma, "sums[c].x[e] *= of_rows.x[e];", ";")
 WIDER = edited(cuda_forward.tiled, "-left <= apart", "-left - 1 <= apart")
 FEWER = edited(cuda_forward.tiled, "min(last + KV - Q + right + 1, KV)", "min(last + KV - Q + right, KV)")
 FIRST_HEAD = edited(cuda_backward.tiled, "h < (place.h + 1) * n.GROUP", "h < place.h * n.GROUP + 1")
@@ -60,7 +66,7 @@ VARIANTS = (
     ),
     wrong(1, "next-head", "deals the heads of keys in turn", forward=next_head),
     wrong_kernel("stale-values", "a larger score does not make the values so far fade", forward=STALE),
-    wrong_kernel("stale-fragments", "the same on tensor cores", forward=STALE_FRAGMENTS),
+    wrong_kernel("stale-fragments", "the same on tensor cores", forward=stale_fragments),
     wrong_kernel("stale-sum", "a larger score does not make the sum so far fade", forward=STALE_SUM),
     wrong_kernel("window-off-by-one", "sees one key too many", forward=WIDER),
     wrong_kernel("last-key", "does not see the key at its own place", forward=FEWER),
