@@ -236,11 +236,16 @@ def test_registered_operators_refuse_float64(op, level):
 @pytest.mark.parametrize(("op", "level"), DIFFERENTIABLE)
 def test_the_backward_validates_too(op, level):
     """Its first argument is the gradient of the first output."""
-    backward = registered(op, level, "_backward")
+    forward, backward = registered(op, level), registered(op, level, "_backward")
     inputs = op.inputs(case_of(op), DEVICE)
     outputs = op.call(op.baseline, inputs)
-    defaults = {a.name: a.default_value for a in registered(op, level)._schema.arguments if a.has_default_value()}
-    known = defaults | inputs | outputs | {f"d{name}": torch.ones_like(v) for name, v in outputs.items()}
+    result = forward(**inputs)
+    returned = zip(forward._schema.returns, result if isinstance(result, tuple | list) else (result,), strict=False)
+    kept = {
+        one.name: value for one, value in returned if one.name and one.name not in outputs
+    }  # for the backward alone
+    defaults = {a.name: a.default_value for a in forward._schema.arguments if a.has_default_value()}
+    known = defaults | inputs | outputs | kept | {f"d{name}": torch.ones_like(v) for name, v in outputs.items()}
     names = [argument.name for argument in backward._schema.arguments]
     given = {name: known[name] for name in names if name in known}
     saved = any(isinstance(value, torch.Tensor) for name, value in given.items() if not name.startswith("d"))

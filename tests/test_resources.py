@@ -38,6 +38,10 @@ SPILLS = {
     "attention_dq_kernel": ({"sm_75": 1_600, "sm_90": 0, "": 160}, "the same, with one tile of sums"),
     "attention_forward_kernel": ({"sm_90": 0, "": 220}, "tiles chosen for sm_90: others have fewer registers to spare"),
     "attention_backward.cu attention_dq<__half, 64, 32>": ({"sm_80": 36, "sm_90": 36}, "64 registers"),
+    "attention_wmma<__nv_bfloat16, 128, 64, 1>": (
+        {"sm_90": 8},
+        "168 registers, so that three blocks share a multiprocessor",
+    ),
     "CLUSTER=8": ({"sm_90": 16}, "32,768 columns in 168 registers, of which three are left in local memory"),
     "decode.cu": (
         {"sm_90": 16, "sm_86": 108, "sm_89": 108, "": 44},

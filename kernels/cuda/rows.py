@@ -24,6 +24,15 @@ def in_vectors(N: int, *tensors: torch.Tensor | None) -> bool:
     return True
 
 
+def heads_in_vectors(*tensors: torch.Tensor) -> bool:
+    """Whether each row of features of each tensor, of four dimensions, is whole 16-byte vectors from its start."""
+    return all(
+        (one.data_ptr() | one.itemsize * (one.shape[3] | one.stride(0) | one.stride(1) | one.stride(2))) % VECTOR_BYTES
+        == 0
+        for one in tensors
+    )
+
+
 def pack_size(columns: int, *tensors: torch.Tensor | None) -> int:
     """How many neighbouring elements one instruction can load, for rows of so many columns of all these matrices and vectors
     of one dtype: 16 bytes where every row is whole vectors from its start, else the largest power of two that fits."""

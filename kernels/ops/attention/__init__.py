@@ -93,8 +93,11 @@ def torch_attention(q, k, v, causal=False, window=None, scale=None):
     return y.masked_fill(alone, 0), s.masked_fill(~mask, -torch.inf).logsumexp(-1)
 
 
-TRITON_FORWARD, TRITON_BACKWARD = join(SIGNATURE, "attention_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
-CUDA_FORWARD, CUDA_BACKWARD = join(SIGNATURE, "attention_cuda", cuda_forward.FORWARD, cuda_backward.BACKWARD)
+TRITON = join(SIGNATURE, "attention_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
+CUDA = join(SIGNATURE, "attention_cuda", cuda_forward.FORWARD, cuda_backward.BACKWARD)
+(TRITON_FORWARD, TRITON_BACKWARD), (CUDA_FORWARD, CUDA_BACKWARD) = (
+    [tuple(map(native.without_state, rungs)) for rungs in ladders] for ladders in (TRITON, CUDA)
+)
 
 OPERATION = Operation(
     name="attention",

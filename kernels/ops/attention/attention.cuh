@@ -73,3 +73,12 @@ __device__ void add_weighted(float (&sums)[WIDTH / LANES], const float (&weights
         for (int c = 0; c < WIDTH / LANES; ++c) sums[c] += weight * tile[row][lane + LANES * c];
     }
 }
+
+// What is known of a query at the end: its LSE, and c of its weights exp(scale · (q · k - c)) for a backward. `part` is of q · k:
+// where one is far above all others, c is that one to the bit, and a multiplication would round it.
+__device__ void finish(Part part, float scale, float* lse, float* state, long long at)
+{
+    const bool alone = part.sum == 0.0f;
+    lse[at] = alone ? __int_as_float(0xff800000) : part.largest * scale + logf(part.sum);
+    state[at] = alone ? 0.0f : part.largest + logf(part.sum) / scale;
+}

@@ -1,8 +1,9 @@
-"""Level 5, forward: the Python side of attention.cu.
+"""Level 5, forward: the Python side of attention.cu and attention_wmma.cu.
 
 Rungs, plain to best:
     warp   a warp a query, which reads all of its keys from memory.
     tiled  tiles of keys and values in shared memory, read by a tile of queries.
+    wmma   half types on the tensor cores; float32, and GPUs before sm_80, stay with `tiled`.
 """
 
 from pathlib import Path
@@ -11,18 +12,19 @@ import numpy as np
 import torch
 
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import power_of_2_from
+from kernels.cuda.rows import heads_in_vectors, power_of_2_from
 from kernels.cuda.template import kernel
-from kernels.machine import Machine
+from kernels.machine import Machine, target
 from kernels.operation import Case, Variant
 from kernels.ops.attention import band as bands
 from kernels.ops.attention.band import band
-from kernels.ops.attention.native import empty_outputs
+from kernels.ops.attention.heads import empty_with_state
 from kernels.unsupported import first_of, needs_compiler
 
-FILE = Path(__file__).with_name("attention.cu")
+FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("attention", "attention_wmma"))
 LANES = 8  # of attention.cuh: threads that share a row
 TILE_FLOATS = 4_096  # of a tile in shared memory; there are two
+THREADS, QUERIES, PAD = 128, 64, 8  # of attention_wmma.cu and async_tiles.cuh
 SHARED = (FILE.with_name("attention.cuh"), *(DEVICE / f"{name}.cuh" for name in ("parts", "reductions")))
 
 
@@ -52,38 +54,66 @@ def sizes(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int | None, sc
     return H, H // heads, Q, KV, *band(causal, window, Q, KV), D, np.float32(scale)
 
 
-def arguments(q, k, v, y, lse, causal, window, scale) -> tuple:
+def arguments(q, k, v, y, lse, state, causal, window, scale) -> tuple:
     q, k, v = lines(q), lines(k), lines(v)
-    return q, k, v, y, lse, *strides(q, k, v), lse.numel(), *sizes(q, k, causal, window, scale)
+    return q, k, v, y, lse, state, *strides(q, k, v), lse.numel(), *sizes(q, k, causal, window, scale)
 
 
 def warp(q, k, v, causal, window, scale):
-    y, lse = empty_outputs(q)
+    y, lse, state = empty_with_state(q)
     if y.numel():
         grid = (-(-lse.numel() // 4),)
         launched = kernel(FILE, "attention_warp", q.dtype, width(q.shape[3]))
-        launched(grid, (128,), arguments(q, k, v, y, lse, causal, window, scale))
-    return y, lse
+        launched(grid, (128,), arguments(q, k, v, y, lse, state, causal, window, scale))
+    return y, lse, state
 
 
 def tiled(q, k, v, causal, window, scale):
-    y, lse = empty_outputs(q)
+    y, lse, state = empty_with_state(q)
     if y.numel():
         B, H, Q, D = q.shape
         rows = rows_of_tile(D)
         launched = kernel(FILE, "attention_tiled", q.dtype, width(D), rows)
-        launched((B * H * -(-Q // rows),), (rows * LANES,), arguments(q, k, v, y, lse, causal, window, scale))
-    return y, lse
+        launched((B * H * -(-Q // rows),), (rows * LANES,), arguments(q, k, v, y, lse, state, causal, window, scale))
+    return y, lse, state
+
+
+def wmma(q, k, v, causal, window, scale):
+    if q.dtype == torch.float32 or target(q.device).capability < 80:
+        return tiled(q, k, v, causal, window, scale)
+    y, lse, state = empty_with_state(q)
+    if y.numel():
+        B, H, Q, D = q.shape
+        q, k, v = lines(q), lines(k), lines(v)
+        wide, keys = width(D), 64 if D <= 128 else 32
+        tiles = (QUERIES + 2 * keys) * (wide + PAD) * q.itemsize
+        shared_bytes = tiles + QUERIES * (keys + 4) * 4  # and the scores
+        launched = kernel(
+            WMMA, "attention_wmma", q.dtype, wide, keys, heads_in_vectors(q, k, v), shared_bytes=shared_bytes
+        )
+        given = arguments(q, k, v, y, lse, state, causal, window, scale)
+        launched((B * H * -(-Q // QUERIES),), (THREADS,), given, shared_mem=shared_bytes)
+    return y, lse, state
 
 
 def needs_small_scores(case: Case, machine: Machine) -> str | None:
-    """Scores are rounded as they are added up, by lanes here and one after the other in the backward: at 1e4 by a thousandth,
-    by which each probability is then off."""
-    return "adds up scores in another order than its backward" if case.values == "large" else None
+    """Scores are rounded as they are added up, by tensor cores here and by threads in the backward: at 1e4 by a thousandth, by
+    which each weight of the backward is then off."""
+    if case.values == "large" and case.dtype != "float32":
+        return "adds up scores in another order than its backward, and scores of 1e4 show it"
+    return None
 
 
 SOURCE = (FILE, *SHARED, Path(__file__), Path(bands.__file__))
 FORWARD = (
-    Variant(5, "warp", warp, "a warp a query, 32 keys at a time", SOURCE, first_of(needs_compiler, needs_small_scores)),
+    Variant(5, "warp", warp, "a warp a query, 32 keys at a time", SOURCE, needs_compiler),
     Variant(5, "tiled", tiled, "keys and values in shared memory, for a tile of queries", SOURCE, needs_compiler),
+    Variant(
+        5,
+        "wmma",
+        wmma,
+        "half types on the tensor cores, tiles on their way",
+        (WMMA, DEVICE / "async_tiles.cuh", *SOURCE),
+        first_of(needs_compiler, needs_small_scores),
+    ),
 )

@@ -5,7 +5,9 @@ chunked   keys come in chunks: the softmax is kept up to date, and no row of sco
 eager     all scores of all queries at once.
 """
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -14,10 +16,10 @@ from kernels.arguments import empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.attention import band as bands
 from kernels.ops.attention.band import band, hidden
+from kernels.ops.attention.heads import empty_outputs, empty_with_state, fit_kernels
 from kernels.signature import Signature
 
 CHUNK = 64
-WIDEST = 256  # of a head, at levels 4 and 5
 
 
 def attention(
@@ -46,7 +48,7 @@ def attention(
     return y.to(q.dtype), scores.detach().logsumexp(-1)
 
 
-def attention_backward(dy, q, k, v, y, lse, causal, window, scale):
+def attention_backward(dy, q, k, v, y, state, causal, window, scale):
     """The gradients (dq, dk, dv). With weights p_ij = softmax of the scores, for the query heads that share k and v summed:
 
     dv_j = sum_i p_ij dy_i,    ds_ij = p_ij (dy_i · v_j - delta_i),    delta_i = sum_j p_ij dy_i · v_j = dy_i · y_i
@@ -143,31 +145,26 @@ def validate(q, k, v, causal, window, scale) -> None:
 
 def validate_for_kernel(q, *others) -> None:
     validate(q, *others)
-    arguments.for_kernels("q", q)
-    if q.shape[-1] > WIDEST:
-        raise ValueError(f"q: got {q.shape[-1]} features a head, expected at most {WIDEST} at levels 4 and 5")
+    fit_kernels(q)
 
 
-def validate_backward(dy, q, k, v, y, lse, *parameters) -> None:
+def validate_backward(dy, q, k, v, y, state, *parameters) -> None:
     validate_for_kernel(q, k, v, *parameters)
     arguments.like("dy", dy, q.shape, "q", q)
     arguments.like("y", y, q.shape, "q", q)
-    if lse.shape != q.shape[:-1] or lse.dtype != torch.float32:
-        raise ValueError(f"lse: got {lse.dtype} {tuple(lse.shape)}, expected torch.float32 {tuple(q.shape[:-1])}")
+    if state.shape != q.shape[:-1] or state.dtype != torch.float32:
+        expected = f"torch.float32 {tuple(q.shape[:-1])}"
+        raise ValueError(f"state: got {state.dtype} {tuple(state.shape)}, expected {expected}")
 
 
-def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
-    """y and lse, uninitialised."""
-    return empty_contiguous(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
-
-
-SIGNATURE = Signature(
-    "(Tensor q, Tensor k, Tensor v, bool causal=False, int? window=None, float? scale=None) -> (Tensor y, Tensor lse)",
+PARAMETERS = "(Tensor q, Tensor k, Tensor v, bool causal=False, int? window=None, float? scale=None)"
+SIGNATURE = Signature(  # of kernels, whose backward is given more than their callers
+    f"{PARAMETERS} -> (Tensor y, Tensor lse, Tensor state)",
     validate=validate_for_kernel,
-    shape_rule=empty_outputs,
+    shape_rule=empty_with_state,
     gradients=("q", "k", "v"),
-    save=("q", "k", "v", "y", "lse"),
-    non_differentiable=("lse",),
+    save=("q", "k", "v", "y", "state"),
+    non_differentiable=("lse", "state"),
     native_backward=attention_backward,
     validate_backward=validate_backward,
     backward_shape_rule=lambda dy, q, k, v, *others: (
@@ -176,3 +173,21 @@ SIGNATURE = Signature(
         empty_contiguous(v),
     ),
 )
+NATIVE_SIGNATURE = replace(
+    SIGNATURE,
+    schema=f"{PARAMETERS} -> (Tensor y, Tensor lse)",
+    shape_rule=empty_outputs,
+    save=("q", "k", "v", "y", "lse"),
+    non_differentiable=("lse",),
+)
+
+
+def without_state(rung: Variant) -> Variant:
+    """A rung of kernels as its callers see it."""
+
+    def call(*args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        y, lse, _ = fn(*args, **kwargs)
+        return y, lse
+
+    fn = rung.fn
+    return replace(rung, fn=call)

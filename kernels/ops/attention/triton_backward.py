@@ -1,4 +1,5 @@
-"""Level 4, backward: scores are computed again from q, k and the LSE, twice, so that no two programs add to one gradient.
+"""Level 4, backward: scores are computed again from q, k and the state of the softmax, twice: no two programs add to one
+gradient.
 
 Three kernels: delta, a number a query; dq, a program a tile of queries, which walks over keys; dk and dv, a program a tile of
 keys, which walks over the queries of every head that shares them.
@@ -56,13 +57,13 @@ def attention_delta_kernel(
 
 @triton.jit
 def add_keys(
-    dq, q, dy, lse, delta, k_ptr, v_ptr, k_row, v_row, begin, end, at, KV, left, right, scale,
+    dq, q, dy, state, delta, k_ptr, v_ptr, k_row, v_row, begin, end, at, KV, left, right, scale,
     D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     for start in tl.range(begin, end, OTHERS, num_stages=STAGES):
         k = load_rows(k_ptr, k_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
         v = load_rows(v_ptr, v_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
-        p = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - lse[:, None])
+        p = tl.exp2((tl.dot(q, tl.trans(k), input_precision="ieee") - state[:, None]) * scale)
         if MASKED:
             columns = start + tl.arange(0, OTHERS)
             visible = in_band(columns[None, :] - at[:, None], left, right) & (columns < end)[None, :]
@@ -74,7 +75,7 @@ def add_keys(
 
 @triton.jit
 def attention_dq_kernel(
-    dy_ptr, q_ptr, k_ptr, v_ptr, lse_ptr, delta_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
+    dy_ptr, q_ptr, k_ptr, v_ptr, state_ptr, delta_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
     k_batch, k_head, k_row, v_batch, v_head, v_row, H, GROUP, Q, KV, left, right, scale,
     D: tl.constexpr, LEADING: tl.constexpr, RAGGED: tl.constexpr,
     BLOCK: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
@@ -87,7 +88,7 @@ def attention_dq_kernel(
     q = load_rows(q_ptr + b * q_batch + h * q_head, q_row, first, Q, D, False, BLOCK, BLOCK_D)
     dy = load_rows(dy_ptr + b * dy_batch + h * dy_head, dy_row, first, Q, D, False, BLOCK, BLOCK_D)
     rows = first + tl.arange(0, BLOCK)
-    lse = tl.load(lse_ptr + head * Q + rows, mask=rows < Q, other=0.0) * LOG2_E
+    state = tl.load(state_ptr + head * Q + rows, mask=rows < Q, other=0.0)
     delta = tl.load(delta_ptr + head * Q + rows, mask=rows < Q, other=0.0)
 
     at, place = rows + KV - Q, first + KV - Q
@@ -97,16 +98,16 @@ def attention_dq_kernel(
     of_2 = scale * LOG2_E
     if LEADING:
         dq = add_keys(
-            dq, q, dy, lse, delta, k_ptr, v_ptr, k_row, v_row, begin, tl.minimum(whole, end), at, KV, left, right, of_2,
-            D, True, OTHERS, BLOCK_D, STAGES,
+            dq, q, dy, state, delta, k_ptr, v_ptr, k_row, v_row, begin,
+            tl.minimum(whole, end), at, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     dq = add_keys(
-        dq, q, dy, lse, delta, k_ptr, v_ptr, k_row, v_row, whole, ragged, at, KV, left, right, of_2,
+        dq, q, dy, state, delta, k_ptr, v_ptr, k_row, v_row, whole, ragged, at, KV, left, right, of_2,
         D, False, OTHERS, BLOCK_D, STAGES,
     )  # fmt: skip
     if RAGGED:
         dq = add_keys(
-            dq, q, dy, lse, delta, k_ptr, v_ptr, k_row, v_row, ragged, end, at, KV, left, right, of_2,
+            dq, q, dy, state, delta, k_ptr, v_ptr, k_row, v_row, ragged, end, at, KV, left, right, of_2,
             D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     store_rows(dq_ptr + head * Q * D, D, first, Q, dq * scale, D, BLOCK, BLOCK_D)
@@ -114,7 +115,7 @@ def attention_dq_kernel(
 
 @triton.jit
 def add_queries(
-    dk, dv, k, v, q_ptr, dy_ptr, lse_ptr, delta_ptr, q_row, dy_row, begin, end, columns, Q, KV, left, right, scale,
+    dk, dv, k, v, q_ptr, dy_ptr, state_ptr, delta_ptr, q_row, dy_row, begin, end, columns, Q, KV, left, right, scale,
     D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Tiles of scores lie with a row for each key here, as both sums want them."""
@@ -124,11 +125,11 @@ def add_queries(
         dy = load_rows(dy_ptr, dy_row, start, Q, D, not MASKED, OTHERS, BLOCK_D)
         inside = rows < end
         if MASKED:
-            lse = tl.load(lse_ptr + rows, mask=inside, other=0.0)
+            state = tl.load(state_ptr + rows, mask=inside, other=0.0)
             delta = tl.load(delta_ptr + rows, mask=inside, other=0.0)
         else:
-            lse, delta = tl.load(lse_ptr + rows), tl.load(delta_ptr + rows)
-        p = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - (lse * LOG2_E)[None, :])
+            state, delta = tl.load(state_ptr + rows), tl.load(delta_ptr + rows)
+        p = tl.exp2((tl.dot(k, tl.trans(q), input_precision="ieee") - state[None, :]) * scale)
         if MASKED:
             visible = in_band(columns[:, None] - (rows + KV - Q)[None, :], left, right) & inside[None, :]
             p = tl.where(visible, p, 0.0)
@@ -140,7 +141,7 @@ def add_queries(
 
 @triton.jit
 def attention_dkdv_kernel(
-    dy_ptr, q_ptr, k_ptr, v_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
+    dy_ptr, q_ptr, k_ptr, v_ptr, state_ptr, delta_ptr, dk_ptr, dv_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
     k_batch, k_head, k_row, v_batch, v_head, v_row, H, GROUP, Q, KV, left, right, scale,
     D: tl.constexpr, LEADING: tl.constexpr, RAGGED: tl.constexpr,
     BLOCK: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
@@ -163,35 +164,35 @@ def attention_dkdv_kernel(
         of_q, of_dy, of_row = q_ptr + b * q_batch + h * q_head, dy_ptr + b * dy_batch + h * dy_head, (b * H + h) * Q
         if LEADING:
             dk, dv = add_queries(
-                dk, dv, k, v, of_q, of_dy, lse_ptr + of_row, delta_ptr + of_row, q_row, dy_row, begin,
+                dk, dv, k, v, of_q, of_dy, state_ptr + of_row, delta_ptr + of_row, q_row, dy_row, begin,
                 tl.minimum(whole, end), columns, Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
         dk, dv = add_queries(
-            dk, dv, k, v, of_q, of_dy, lse_ptr + of_row, delta_ptr + of_row, q_row, dy_row, whole, ragged, columns,
+            dk, dv, k, v, of_q, of_dy, state_ptr + of_row, delta_ptr + of_row, q_row, dy_row, whole, ragged, columns,
             Q, KV, left, right, of_2, D, False, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
         if RAGGED:
             dk, dv = add_queries(
-                dk, dv, k, v, of_q, of_dy, lse_ptr + of_row, delta_ptr + of_row, q_row, dy_row, ragged, end, columns,
+                dk, dv, k, v, of_q, of_dy, state_ptr + of_row, delta_ptr + of_row, q_row, dy_row, ragged, end, columns,
                 Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
     store_rows(dk_ptr + head * KV * D, D, first, KV, dk * scale, D, BLOCK, BLOCK_D)
     store_rows(dv_ptr + head * KV * D, D, first, KV, dv, D, BLOCK, BLOCK_D)
 
 
-def two_walks(dy, q, k, v, y, lse, causal, window, scale):
+def two_walks(dy, q, k, v, y, state, causal, window, scale):
     dq, dk, dv = empty_contiguous(q), empty_contiguous(k), empty_contiguous(v)
     (B, H, Q, D), (_, heads, KV, _) = q.shape, k.shape
     if not dq.numel() or not dk.numel():
         return dq.zero_(), dk.zero_(), dv.zero_()
-    dy, q, k, v, y, lse = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), lse.contiguous()
-    delta = torch.empty_like(lse)
+    dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
+    delta = q.new_empty((B, H, Q), dtype=torch.float32)
     grid = triton.cdiv(Q, 32), B * H
     sizes = {"D": D, "BLOCK": 32, "BLOCK_D": side(D, 256)}
     launch(attention_delta_kernel, grid, dy, y, delta, *places(dy), H, Q, **sizes, num_warps=4)
 
     parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), D**-0.5 if scale is None else scale
-    bounded, windowed, tensors = causal or window is not None, window is not None, (dy, q, k, v, lse, delta)
+    bounded, windowed, tensors = causal or window is not None, window is not None, (dy, q, k, v, state, delta)
     of_q = tile(Q, KV, q, 2, TILES)
     of_q |= {"D": D, "LEADING": windowed, "RAGGED": bounded or KV % of_q["OTHERS"] != 0}
     launch(attention_dq_kernel, (triton.cdiv(Q, of_q["BLOCK"]), B * H), *tensors, dq, *parameters, **of_q)

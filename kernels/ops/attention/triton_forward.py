@@ -11,7 +11,7 @@ import triton.language as tl
 
 from kernels.operation import Variant
 from kernels.ops.attention import triton_tiles
-from kernels.ops.attention.native import empty_outputs
+from kernels.ops.attention.heads import empty_with_state
 from kernels.ops.attention.triton_tiles import (
     HALF_TILES,
     LOG2_E,
@@ -41,11 +41,11 @@ def add_keys(
             columns = start + tl.arange(0, OTHERS)
             visible = in_band(columns[None, :] - at[:, None], left, right) & (columns < end)[None, :]
             s = tl.where(visible, s, float("-inf"))
-        larger = tl.maximum(largest, tl.max(s, 1) * scale)
+        larger = tl.maximum(largest, tl.max(s, 1))
         # Without a key so far the largest is -inf, and -inf - -inf is NaN.
         shift = tl.where(larger == float("-inf"), 0.0, larger) if MASKED else larger
-        p = tl.exp2(s * scale - shift[:, None])
-        fade = tl.exp2(largest - shift)
+        p = tl.exp2(s * scale - (shift * scale)[:, None])
+        fade = tl.exp2((largest - shift) * scale)
         total = total * fade + tl.sum(p, 1)
         v = load_rows(v_ptr, v_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
         y = tl.dot(p.to(v.dtype), v, y * fade[:, None], input_precision="ieee")
@@ -55,7 +55,7 @@ def add_keys(
 
 @triton.jit
 def attention_forward_kernel(
-    q_ptr, k_ptr, v_ptr, y_ptr, lse_ptr, q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
+    q_ptr, k_ptr, v_ptr, y_ptr, lse_ptr, state_ptr, q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
     H, GROUP, Q, KV, left, right, scale, D: tl.constexpr, LEADING: tl.constexpr, RAGGED: tl.constexpr,
     BLOCK: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -93,24 +93,25 @@ def attention_forward_kernel(
     alone = total == 0
     total = tl.where(alone, 1.0, total)
     y /= total[:, None]
-    lse = tl.where(alone, float("-inf"), (largest + tl.log2(total)) / LOG2_E)
+    lse = tl.where(alone, float("-inf"), (largest * scale + tl.log2(total)) / LOG2_E)
     store_rows(y_ptr + head * Q * D, D, first, Q, y, D, BLOCK, BLOCK_D)
     tl.store(lse_ptr + head * Q + rows, lse, mask=rows < Q)
+    tl.store(state_ptr + head * Q + rows, tl.where(alone, 0.0, largest + tl.log2(total) / scale), mask=rows < Q)
 
 
 def flash(q, k, v, causal, window, scale):
-    y, lse = empty_outputs(q)
+    y, lse, state = empty_with_state(q)
     B, H, Q, D = q.shape
     if not y.numel():
-        return y, lse
+        return y, lse, state
     q, k, v = lines(q), lines(k), lines(v)
     options = tile(Q, k.shape[2], q, 1, HALF_TILES)
     bounded = causal or window is not None
     options |= {"D": D, "LEADING": window is not None, "RAGGED": bounded or k.shape[2] % options["OTHERS"] != 0}
     grid = triton.cdiv(Q, options["BLOCK"]), B * H
     parameters = *places(q, k, v), *numbers(q, k, causal, window), D**-0.5 if scale is None else scale
-    launch(attention_forward_kernel, grid, q, k, v, y, lse, *parameters, **options)
-    return y, lse
+    launch(attention_forward_kernel, grid, q, k, v, y, lse, state, *parameters, **options)
+    return y, lse, state
 
 
 SOURCE = (Path(__file__), Path(triton_tiles.__file__))

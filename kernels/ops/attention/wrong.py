@@ -3,8 +3,10 @@
 import math
 from functools import partial
 
+import torch
+
 from kernels.ops.attention import cuda_backward, cuda_forward
-from kernels.ops.attention.native import SIGNATURE, attention, attention_backward
+from kernels.ops.attention.native import NATIVE_SIGNATURE, SIGNATURE, attention, attention_backward, without_state
 from kernels.wrong import edited, variant
 
 
@@ -32,15 +34,26 @@ def next_head(q, k, v, *parameters):
     return attention(q, k[:, turns], v[:, turns], *parameters)
 
 
-def without_scale(dy, q, k, v, y, lse, causal, window, scale):
-    dq, dk, dv = attention_backward(dy, q, k, v, y, lse, causal, window, scale)
+def without_scale(dy, q, k, v, y, state, causal, window, scale):
+    dq, dk, dv = attention_backward(dy, q, k, v, y, state, causal, window, scale)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     return (dq / scale).to(q.dtype), dk, dv
 
 
-wrong = partial(variant, SIGNATURE, __file__, forward=attention, backward=attention_backward)
+def stale_fragments(q, *others):
+    return (cuda_forward.tiled if q.dtype == torch.float32 else STALE_HALF)(q, *others)
+
+
+wrong = partial(variant, NATIVE_SIGNATURE, __file__, forward=attention, backward=attention_backward)
+
+
+def wrong_kernel(name, idea, forward=cuda_forward.tiled, backward=attention_backward):
+    return without_state(variant(SIGNATURE, __file__, 5, name, idea, forward=forward, backward=backward))
+
+
 STALE = edited(cuda_forward.tiled, "sums[c] *= fade;", "")
 STALE_SUM = edited(cuda_forward.warp, "part.sum * fade + warp_sum(weight)", "part.sum + warp_sum(weight)")
+STALE_HALF = edited(cuda_forward.wmma, "sums[c].x[e] *= of_rows.x[e];", ";")
 WIDER = edited(cuda_forward.tiled, "-left <= apart", "-left - 1 <= apart")
 FEWER = edited(cuda_forward.tiled, "min(last + KV - Q + right + 1, KV)", "min(last + KV - Q + right, KV)")
 FIRST_HEAD = edited(cuda_backward.tiled, "h < (place.h + 1) * n.GROUP", "h < place.h * n.GROUP + 1")
@@ -52,11 +65,12 @@ VARIANTS = (
         1, "first-key", "stands the first query at the first key, not the last at the last", forward=from_the_first_key
     ),
     wrong(1, "next-head", "deals the heads of keys in turn", forward=next_head),
-    wrong(5, "stale-values", "a larger score does not make the values so far fade", forward=STALE),
-    wrong(5, "stale-sum", "a larger score does not make the sum so far fade", forward=STALE_SUM),
-    wrong(5, "window-off-by-one", "sees one key too many", forward=WIDER),
-    wrong(5, "last-key", "does not see the key at its own place", forward=FEWER),
+    wrong_kernel("stale-values", "a larger score does not make the values so far fade", forward=STALE),
+    wrong_kernel("stale-fragments", "the same on tensor cores", forward=stale_fragments),
+    wrong_kernel("stale-sum", "a larger score does not make the sum so far fade", forward=STALE_SUM),
+    wrong_kernel("window-off-by-one", "sees one key too many", forward=WIDER),
+    wrong_kernel("last-key", "does not see the key at its own place", forward=FEWER),
     wrong(1, "gradient-without-scale", "dq forgets the scale of the scores", backward=without_scale),
-    wrong(5, "gradient-first-head", "dk and dv are those of the first head that shares them", backward=FIRST_HEAD),
-    wrong(5, "gradient-without-delta", "dq takes the sum of exponentials for a constant", backward=NO_DELTA),
+    wrong_kernel("gradient-first-head", "dk and dv are those of the first head that shares them", backward=FIRST_HEAD),
+    wrong_kernel("gradient-without-delta", "dq takes the sum of exponentials for a constant", backward=NO_DELTA),
 )

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import power_of_2_from
+from kernels.cuda.rows import heads_in_vectors, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.operation import Variant
+from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
-from kernels.ops.decode.native import empty_outputs
 from kernels.unsupported import needs_compiler
 
 FILE = Path(__file__).with_name("decode.cu")
@@ -56,21 +56,13 @@ def split(q, k, v, lengths, table, scale):
     many = parts(B * heads * blocks, k, table)
     values = torch.empty((B, H, many, D), dtype=torch.float32, device=q.device)
     of_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
-    size = 16 // q.itemsize if all_packs(k, v) else 1
+    size = 16 // q.itemsize if heads_in_vectors(k, v) else 1
     threads = 32 * max(min(H // heads, HEADS), WARPS)
     arguments = (*tensors, values, of_parts, *numbers(q, k, v, table, scale))
     kernel(FILE, "decode_split", q.dtype, size, width(D))((many, B * heads, blocks), (threads,), arguments)
     join = kernel(FILE, "decode_join", q.dtype, width(D))
     join((-(-queries // 4),), (128,), (values, of_parts, lengths, y, lse, queries, H, D, many))
     return y, lse
-
-
-def all_packs(*caches: torch.Tensor) -> bool:
-    """Whether every row of features is whole 16-byte vectors from its start."""
-    return all(
-        (one.data_ptr() | one.itemsize * (one.shape[3] | one.stride(0) | one.stride(1) | one.stride(2))) % 16 == 0
-        for one in caches
-    )
 
 
 SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "parts")), Path(__file__), Path(cache.__file__))

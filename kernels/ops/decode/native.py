@@ -3,10 +3,8 @@
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
+from kernels.ops.attention.heads import empty_outputs, fit_kernels
 from kernels.signature import Signature
-
-WIDEST = 256  # of a head, at levels 4 and 5
 
 
 def decode(
@@ -75,14 +73,7 @@ def validate(q, k, v, lengths, table=None, scale=None) -> None:
 
 def validate_for_kernel(q, *others) -> None:
     validate(q, *others)
-    arguments.for_kernels("q", q)
-    if q.shape[-1] > WIDEST:
-        raise ValueError(f"q: got {q.shape[-1]} features a head, expected at most {WIDEST} at levels 4 and 5")
-
-
-def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
-    """y and lse, uninitialised."""
-    return empty_contiguous(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
+    fit_kernels(q)
 
 
 SIGNATURE = Signature(

@@ -8,9 +8,9 @@ import triton
 import triton.language as tl
 
 from kernels.operation import Variant
+from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
-from kernels.ops.decode.native import empty_outputs
 from kernels.triton.launch import ASSERTING, launch
 from kernels.unsupported import needs_interpreter
 

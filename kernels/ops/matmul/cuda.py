@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
 from kernels.machine import target
@@ -21,7 +22,7 @@ from kernels.ops.matmul import products
 from kernels.unsupported import needs_compiler
 
 FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("matmul", "matmul_wmma"))
-SIDE, DEPTH, PAD, STAGES = 128, 32, 8, 3  # of matmul_wmma.cu
+SIDE, DEPTH, PAD, STAGES = 128, 32, 8, 3  # of matmul_wmma.cu and async_tiles.cuh
 
 
 def plain(name: str, block: tuple[int, ...], rows: int, columns: int, x, w, y, bias, dy, activation) -> None:
@@ -80,7 +81,11 @@ RUNGS: dict[str, tuple[products.Multiply, str, tuple[Path, ...]]] = {
     "coalesced": (coalesced, "neighbouring threads read neighbouring elements", SOURCE),
     "shared": (shared, "tiles in shared memory, read by all threads of a block", SOURCE),
     "registers": (registers, "4×4 elements a thread, each value read used four times", SOURCE),
-    "wmma": (wmma, "half types on the tensor cores, tiles on their way", (WMMA, *SOURCE[1:])),
+    "wmma": (
+        wmma,
+        "half types on the tensor cores, tiles on their way",
+        (WMMA, DEVICE / "async_tiles.cuh", *SOURCE[1:]),
+    ),
 }
 FORWARD = tuple(
     Variant(5, name, products.forward(multiply), idea, source, needs_compiler)

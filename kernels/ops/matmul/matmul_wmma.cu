@@ -5,36 +5,14 @@
 // w lie in memory by rows (T false) or by columns (T true): their tiles lie in shared memory as they do in memory, and a fragment
 // is loaded either way.
 
+#include "async_tiles.cuh"
 #include "epilogue.cuh"
 
-#include <cuda_pipeline_primitives.h>
 #include <mma.h>
 
 using namespace nvcuda;
 
 constexpr int SIDE = 128, DEPTH = 32, THREADS = 256, STAGES = 3;
-constexpr int PAD = 8;  // elements: the rows of a tile start in different banks
-
-// Starts to copy ROWS×COLUMNS elements into a tile, with zeros beyond the `rows` and `columns` that there are. ALIGNED: every row
-// is whole 16-byte vectors from its start.
-template <int ROWS, int COLUMNS, bool ALIGNED, typename T>
-__device__ void fetch(T* tile, const T* from, long long stride, int rows, int columns)
-{
-    constexpr int VECTOR = 16 / sizeof(T), ACROSS = COLUMNS / VECTOR;
-    for (int at = threadIdx.x; at < ROWS * ACROSS; at += THREADS) {
-        int i = at / ACROSS, j = at % ACROSS * VECTOR;
-        T* to = tile + i * (COLUMNS + PAD) + j;
-        if (ALIGNED && i < rows && j < columns) {
-            __pipeline_memcpy_async(to, from + i * stride + j, 16);
-        } else {
-            for (int k = 0; k < VECTOR; ++k) {
-                T element = 0.0f;
-                if (i < rows && j + k < columns) element = from[i * stride + j + k];
-                to[k] = element;
-            }
-        }
-    }
-}
 
 template <bool BY_COLUMNS> struct LayoutOf { using type = wmma::row_major; };
 template <> struct LayoutOf<true> { using type = wmma::col_major; };
@@ -62,13 +40,13 @@ __global__ void __launch_bounds__(THREADS)
         T* xs = tiles + stage * (X_TILE + W_TILE);
         if (k < K) {
             if constexpr (X_T)
-                fetch<DEPTH, SIDE, ALIGNED>(xs, x + k * x_stride, x_stride, K - k, M - i);
+                fetch<THREADS, DEPTH, SIDE, ALIGNED>(xs, x + k * x_stride, x_stride, K - k, M - i);
             else
-                fetch<SIDE, DEPTH, ALIGNED>(xs, x + k, x_stride, M - i, K - k);
+                fetch<THREADS, SIDE, DEPTH, ALIGNED>(xs, x + k, x_stride, M - i, K - k);
             if constexpr (W_T)
-                fetch<SIDE, DEPTH, ALIGNED>(xs + X_TILE, w + k, w_stride, N - j, K - k);
+                fetch<THREADS, SIDE, DEPTH, ALIGNED>(xs + X_TILE, w + k, w_stride, N - j, K - k);
             else
-                fetch<DEPTH, SIDE, ALIGNED>(xs + X_TILE, w + k * w_stride, w_stride, K - k, N - j);
+                fetch<THREADS, DEPTH, SIDE, ALIGNED>(xs + X_TILE, w + k * w_stride, w_stride, K - k, N - j);
         }
         __pipeline_commit();
     };

@@ -1,0 +1,29 @@
+"""What the kernels of levels 4 and 5 ask of heads, and what they give; those of decoding, too."""
+
+import torch
+
+from kernels import arguments
+from kernels.arguments import empty_contiguous
+
+WIDEST = 256  # features of a head
+
+
+def fit_kernels(q: torch.Tensor) -> None:
+    """Raise a TypeError or ValueError for queries that only levels 1 to 3 compute."""
+    arguments.for_kernels("q", q)
+    if q.shape[-1] > WIDEST:
+        raise ValueError(f"q: got {q.shape[-1]} features a head, expected at most {WIDEST} at levels 4 and 5")
+
+
+def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
+    """y and lse, uninitialised."""
+    return empty_contiguous(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
+
+
+def empty_with_state(q, *others) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same, and what a backward needs of the softmax: of each query the number c in its weights exp(scale · (q · k - c)).
+
+    That is lse / scale, and computed before the rounding of lse: where one score is far above all others, c is its q · k to the
+    bit, and its weight is 1. Of an LSE of 1e4 that was rounded, all weights would be off by half a thousandth.
+    """
+    return *empty_outputs(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
