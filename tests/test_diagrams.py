@@ -43,6 +43,9 @@ DRAWINGS = {
     ),
     "owners": diagrams.owners,
     "key_tiles": diagrams.key_tiles,
+    "gradient_walks": diagrams.gradient_walks,
+    "paged_cache": diagrams.paged_cache,
+    "joined_parts": diagrams.joined_parts,
     "fragments": diagrams.fragments,
     "warp_scan": diagrams.warp_scan,
     "reads": lambda: diagrams.reads(

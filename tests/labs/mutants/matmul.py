@@ -77,7 +77,7 @@ MUTANTS = [
             "if (at % 4 == 0) *(float4*)&ws[r][c] = inside ? *(const float4*)&w[(k + r) * N + left + c] : float4{};",
             _INSIDE,
         ),
-        ("threads without an output leave", _STEP, f"if (top + threadIdx.y >= M) return;\n    {_STEP}", _COME),
+        ("threads without an output leave", _STEP, f"if (top + threadIdx.y >= M) return;\n    {_STEP}", _RACE),
         ("a barrier for those with an output", _FILLED, "if (left + threadIdx.x < N) __syncthreads();", _COME),
         ("a piece of no width", _STEP, _STEP.replace("+= 16", "+= M / 9 > 1 ? 16 : 0"), _ENDS),
         ("no barrier after filling", _FILLED, "", _RACE),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -16,7 +17,8 @@ Pairs = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
 def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Both features of every pair of a head's D features, as views: i and i + D/2."""
-    return x.chunk(2, -1)
+    first, second = x.chunk(2, -1)
+    return first, second
 
 
 def neighbours(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -86,7 +88,7 @@ def mistakes(output: str, pairs: Pairs, back: bool) -> dict[str, Callable[..., d
     sign = -1 if back else 1
 
     def of(values: Callable[..., torch.Tensor]) -> Callable[..., dict[str, torch.Tensor]]:
-        def likely(cos: torch.Tensor, sin: torch.Tensor, S: int, row: int, **others) -> dict[str, torch.Tensor]:
+        def likely(cos: torch.Tensor, sin: torch.Tensor, S: int, row: int, **others: Any) -> dict[str, torch.Tensor]:
             x = others.pop(output)
             return {output: values(x, cos, sign * sin, **others)}
 

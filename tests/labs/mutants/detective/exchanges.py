@@ -120,12 +120,6 @@ _FIRST_LARGEST = (
         _ORDER,
     ),
     ("a loop one too long", _SEARCH, _SEARCH.replace("n < N", "n <= N"), _INSIDE),
-    (
-        "spare threads leave",
-        "x += (long long)blockIdx.x * N;",
-        "x += (long long)blockIdx.x * N; if (threadIdx.x >= N) return;",
-        _COME,
-    ),
     ("a barrier for who finds it", _FOUND, _then("{ __syncthreads(); first = n; }"), _COME),
     (
         "a division by 0",

@@ -60,7 +60,14 @@ MUTANTS = [
         ("shared", "the element after it", "tile[t - 1]", "tile[t + 1]", _INSIDE),
         ("shared", "nothing subtracted", "- tile[t - 1]", "", _DIFFERENCE),
         ("dot", "no barrier in the loop", "        __syncthreads();\n        // END", "// END", _RACE),
-        ("dot", "a barrier for some", "part[t] += part[t + half];", "{ part[t] += part[t + half]; return; }", _MEETS),
+        (
+            "dot",
+            "a shuffle for some",
+            "part[t] += part[t + half];",
+            "part[t] += part[t + half] * __shfl_sync(~0u, 1, 0);",
+            _MEETS,
+        ),
+        ("dot", "a barrier for some", "part[t] += part[t + half];", "{ part[t] += part[t + half]; return; }", _WRITTEN),
         ("dot", "the neighbour", "part[t + half]", "part[t + 1]", _RACE),
         ("dot", "one half", "part[t] += part[t + half];", "part[t] += 0;", "y[0] is the sum of a[i] × b[i]"),
         (
