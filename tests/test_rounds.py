@@ -84,11 +84,12 @@ def timed(monkeypatch):
 
         return timer
 
-    def timed(device, single, graphs=None, refused=None):
+    def timed(device, single, graphs=None, refused=None, slow=None):
         turns.clear()
         monkeypatch.setattr(rounds, "time_together", doctored("single", single))
         monkeypatch.setattr(rounds, "time_graphs", doctored("graphs", graphs or {}))
         monkeypatch.setattr(rounds, "refusals", lambda calls, inputs, prepare: refused or {})
+        monkeypatch.setattr(rounds, "slow", lambda calls, inputs, prepare: slow or {})
         return rounds.time_point(KINDS, dict.fromkeys(single), lambda seed: {}, device, lambda name, one: one), turns
 
     return timed
@@ -123,6 +124,19 @@ def test_who_cannot_be_captured_is_left_out(timed):
         "cuda", {"ours": 0.01, "torch": 0.01, "copy": 0.01}, {"ours": 0.01, "copy": 0.1}, {"torch": "waits"}
     )
     assert (list(found.times), found.refused) == (["ours", "copy"], {"torch": "waits"})
+
+
+def test_whose_calls_are_slow_is_left_out(timed, monkeypatch):
+    found, _ = timed("cuda", {"ours": 1.0, "copy": 0.9, "torch": 2.0}, slow={"torch": "a call takes 2 s"})
+    assert (list(found.times), found.refused) == (["ours", "copy"], {"torch": "a call takes 2 s"})
+
+
+def test_a_slow_call_is_told_from_a_slow_compiler(monkeypatch):
+    monkeypatch.setattr(rounds.torch.cuda, "synchronize", lambda: None)
+    clock = iter([0.0, 9.0, 9.0, 9.05, 10.0, 10.3, 11.0, 11.25])
+    monkeypatch.setattr(rounds.time, "perf_counter", lambda: next(clock))
+    calls = {"compiles": lambda data: None, "slow": lambda data: None}
+    assert rounds.slow(calls, lambda seed: {}, lambda name, data: data) == {"slow": "a call takes 0.25 s"}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a graph is captured on a GPU only")

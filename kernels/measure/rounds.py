@@ -1,8 +1,11 @@
 """How closely the contestants at one point are timed: single calls or graphs of them, and in how many rounds."""
 
 import statistics
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+import torch
 
 from kernels.measure.graph import GRAPH_CALLS, SHORT_MS, Prepare, refusals, time_graphs
 from kernels.measure.ratios import in_doubt
@@ -11,6 +14,8 @@ from kernels.measure.timing import time_together
 ROUNDS = 6
 MORE_ROUNDS = 30
 """Where a first timing leaves in doubt whether a variant has reached what it is held against."""
+SLOW = 0.1
+"""Seconds of a call on a GPU that is not timed beside the others: some hundred of them would take most of a bench."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +52,38 @@ def time_point(
         kinds: "variant", "peer" or "copy", by contestant.
         calls, inputs, device, prepare: as `time_together` takes them.
     """
-    timed = Timed(*time_together(calls, inputs, device, ROUNDS, prepare=prepare))
     if device == "cpu":
-        return timed
-    timer, how = time_together, {}
+        return Timed(*time_together(calls, inputs, device, ROUNDS, prepare=prepare))
+    refused = slow(calls, inputs, prepare)
+    calls = {name: call for name, call in calls.items() if name not in refused}
+    timer, graph_calls = time_together, None
+    timed = Timed(*timer(calls, inputs, device, ROUNDS, prepare=prepare), refused=refused)
     if min(_medians(timed).values()) < SHORT_MS:
-        refused = refusals(calls, inputs, prepare)
+        refused |= refusals(calls, inputs, prepare)
         calls = {name: call for name, call in calls.items() if name not in refused}
-        timer, how = time_graphs, {"graph_calls": GRAPH_CALLS, "refused": refused}
-        timed = Timed(*timer(calls, inputs, device, ROUNDS, prepare=prepare), **how)
+        timer, graph_calls = time_graphs, GRAPH_CALLS
+        timed = Timed(*timer(calls, inputs, device, ROUNDS, prepare=prepare), ROUNDS, graph_calls, refused)
     if in_doubt(_medians(timed), kinds):
-        timed = Timed(*timer(calls, inputs, device, MORE_ROUNDS, prepare=prepare), MORE_ROUNDS, **how)
+        timed = Timed(*timer(calls, inputs, device, MORE_ROUNDS, prepare=prepare), MORE_ROUNDS, graph_calls, refused)
     return timed
+
+
+def slow(
+    calls: Mapping[str, Callable[[dict], object]], inputs: Callable[[int], dict], prepare: Prepare
+) -> dict[str, str]:
+    """Whose calls take longer than SLOW on the GPU, and how long they take; by the second call, since the first may compile."""
+    found, data = {}, inputs(0)
+    for name, call in calls.items():
+        ready = prepare(name, data)
+        for _ in range(2):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            call(ready)
+            torch.cuda.synchronize()
+            took = time.perf_counter() - began
+        if took > SLOW:
+            found[name] = f"a call takes {took:.2g} s"
+    return found
 
 
 def _medians(timed: Timed) -> dict[str, float]:

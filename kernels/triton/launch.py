@@ -44,7 +44,7 @@ def launch(kernel: Callable, grid: tuple[int, ...], *args: object, **options: ob
         if replay.is_recording():
             replay.launched(args, None)
         return
-    device = next(arg.get_device() for arg in args if isinstance(arg, torch.Tensor))
+    device = next(base.get_device() for base in map(base_of, args) if isinstance(base, torch.Tensor))
     if device < 0:
         raise ValueError(
             "x: is on cpu, where Triton kernels run only in Triton's interpreter: "

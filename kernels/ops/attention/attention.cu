@@ -10,7 +10,7 @@
 
 template <typename T, int WIDTH>
 __global__ void __launch_bounds__(128)
-    attention_warp(const T* q, const T* k, const T* v, T* y, float* lse, float* state,
+    attention_warp(const T* q, const T* k, const T* v, T* y, float* lse, Softmax* state,
                    long long q_batch, long long q_head, long long q_row,
                    long long k_batch, long long k_head, long long k_row,
                    long long v_batch, long long v_head, long long v_row,
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(128)
 
 template <typename T, int WIDTH, int TILE>
 __global__ void __launch_bounds__(TILE* LANES)
-    attention_tiled(const T* q, const T* k, const T* v, T* y, float* lse, float* state,
+    attention_tiled(const T* q, const T* k, const T* v, T* y, float* lse, Softmax* state,
                     long long q_batch, long long q_head, long long q_row,
                     long long k_batch, long long k_head, long long k_row,
                     long long v_batch, long long v_head, long long v_row,

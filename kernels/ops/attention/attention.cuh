@@ -74,11 +74,21 @@ __device__ void add_weighted(float (&sums)[WIDTH / LANES], const float (&weights
     }
 }
 
-// What is known of a query at the end: its LSE, and c of its weights exp(scale · (q · k - c)) for a backward. `part` is of q · k:
-// where one is far above all others, c is that one to the bit, and a multiplication would round it.
-__device__ void finish(Part part, float scale, float* lse, float* state, long long at)
+// Of a query: what its weights follow from.
+struct alignas(8) Softmax {
+    float largest, log_sum;
+
+    template <typename T>
+    __device__ float weight(float product, float scale) const
+    {
+        return exp_for<T>(scale * (product - largest) - log_sum);
+    }
+};
+
+// What is known of a query at the end: its LSE, and for a backward both terms of it. `part` is of q · k.
+__device__ void finish(Part part, float scale, float* lse, Softmax* state, long long at)
 {
     const bool alone = part.sum == 0.0f;
     lse[at] = alone ? __int_as_float(0xff800000) : part.largest * scale + logf(part.sum);
-    state[at] = alone ? 0.0f : part.largest + logf(part.sum) / scale;
+    state[at] = {part.largest, alone ? 0.0f : logf(part.sum)};
 }

@@ -1,4 +1,4 @@
-// Level 5, backward, in CUDA C: with weights p_ij = exp(scale · (q_i · k_j - state_i)), which are computed again,
+// Level 5, backward, in CUDA C: with weights p_ij = exp(scale · (q_i · k_j - largest_i) - log_sum_i), which are computed again,
 //
 //     ds_ij = p_ij (dy_i · v_j - delta_i),  dq_i = scale · sum_j ds_ij k_j,  dk_j = scale · sum_i ds_ij q_i,  dv_j = sum_i p_ij dy_i
 //
@@ -24,7 +24,7 @@ __global__ void attention_delta(const T* dy, const T* y, float* delta, long long
 
 template <typename T, int WIDTH, int TILE>
 __global__ void __launch_bounds__(TILE* LANES)
-    attention_dq(const T* dy, const T* q, const T* k, const T* v, const float* state, const float* delta, T* dq,
+    attention_dq(const T* dy, const T* q, const T* k, const T* v, const Softmax* state, const float* delta, T* dq,
                  long long dy_batch, long long dy_head, long long dy_row,
                  long long q_batch, long long q_head, long long q_row,
                  long long k_batch, long long k_head, long long k_row,
@@ -41,7 +41,8 @@ __global__ void __launch_bounds__(TILE* LANES)
     v += place.b * v_batch + place.h / n.GROUP * v_head;
     fill<TILE, WIDTH>(qs, q + place.b * q_batch + place.h * q_head, q_row, place.first, n.Q, n.D);
     fill<TILE, WIDTH>(dys, dy + place.b * dy_batch + place.h * dy_head, dy_row, place.first, n.Q, n.D);
-    const float of_state = i < n.Q ? state[at] : 0.0f, of_delta = i < n.Q ? delta[at] : 0.0f;
+    const Softmax softmax = i < n.Q ? state[at] : Softmax{};
+    const float of_delta = i < n.Q ? delta[at] : 0.0f;
 
     float sums[WIDTH / LANES] = {};
     const int end = n.end_of_keys(min(place.first + TILE, n.Q) - 1);
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(TILE* LANES)
         for (int key = lane; key < TILE; key += LANES) {
             float of_key = 0.0f;
             if (n.visible(i, first + key)) {
-                const float p = exp_for<T>(scale * (dot<WIDTH>(qs[row], ks[key]) - of_state));
+                const float p = softmax.weight<T>(dot<WIDTH>(qs[row], ks[key]), scale);
                 of_key = p * (dot<WIDTH>(dys[row], vs[key]) - of_delta);
             }
             ds[row][key] = of_key;
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(TILE* LANES)
 
 template <typename T, int WIDTH, int TILE>
 __global__ void __launch_bounds__(TILE* LANES)
-    attention_dkdv(const T* dy, const T* q, const T* k, const T* v, const float* state, const float* delta, T* dk, T* dv,
+    attention_dkdv(const T* dy, const T* q, const T* k, const T* v, const Softmax* state, const float* delta, T* dk, T* dv,
                    long long dy_batch, long long dy_head, long long dy_row,
                    long long q_batch, long long q_head, long long q_row,
                    long long k_batch, long long k_head, long long k_row,
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(TILE* LANES)
                 float p = 0.0f, of_query = 0.0f;
                 if (n.visible(first + query, j)) {
                     const long long at = rows + first + query;
-                    p = exp_for<T>(scale * (dot<WIDTH>(qs[query], ks[row]) - state[at]));
+                    p = state[at].weight<T>(dot<WIDTH>(qs[query], ks[row]), scale);
                     of_query = p * (dot<WIDTH>(dys[query], vs[row]) - delta[at]);
                 }
                 ps[row][query] = p;

@@ -16,7 +16,7 @@ constexpr unsigned ALL = 0xffffffff;
 
 template <typename T, int WIDTH, int KEYS, bool ALIGNED>
 __global__ void __launch_bounds__(THREADS, WIDTH > 128 ? 2 : 3)  // as many blocks as shared memory holds
-    attention_wmma(const T* q, const T* k, const T* v, T* y, float* lse, float* state,
+    attention_wmma(const T* q, const T* k, const T* v, T* y, float* lse, Softmax* state,
                    long long q_batch, long long q_head, long long q_row,
                    long long k_batch, long long k_head, long long k_row,
                    long long v_batch, long long v_head, long long v_row,

@@ -21,9 +21,9 @@ def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def empty_with_state(q, *others) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same, and what a backward needs of the softmax: of each query the number c in its weights exp(scale · (q · k - c)).
+    """The same, and what a backward needs of the softmax: of each query the largest q · k and the logarithm l of its sum, for
+    the weights exp(scale · (q · k - largest) - l).
 
-    That is lse / scale, and computed before the rounding of lse: where one score is far above all others, c is its q · k to the
-    bit, and its weight is 1. Of an LSE of 1e4 that was rounded, all weights would be off by half a thousandth.
+    Both are in lse = scale · largest + l. But an LSE of 1e4 is rounded to a thousandth, and so would all weights be.
     """
-    return *empty_outputs(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
+    return *empty_outputs(q), q.new_empty((*q.shape[:-1], 2), dtype=torch.float32)

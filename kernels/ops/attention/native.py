@@ -152,8 +152,8 @@ def validate_backward(dy, q, k, v, y, state, *parameters) -> None:
     validate_for_kernel(q, k, v, *parameters)
     arguments.like("dy", dy, q.shape, "q", q)
     arguments.like("y", y, q.shape, "q", q)
-    if state.shape != q.shape[:-1] or state.dtype != torch.float32:
-        expected = f"torch.float32 {tuple(q.shape[:-1])}"
+    if state.shape != (*q.shape[:-1], 2) or state.dtype != torch.float32:
+        expected = f"torch.float32 {(*q.shape[:-1], 2)}"
         raise ValueError(f"state: got {state.dtype} {tuple(state.shape)}, expected {expected}")
 
 

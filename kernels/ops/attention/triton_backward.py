@@ -56,14 +56,21 @@ def attention_delta_kernel(
 
 
 @triton.jit
+def softmax_of(ptr, rows, inside):
+    """Of queries, the largest q · k and the logarithm, to the base 2, of the sum."""
+    return tl.load(ptr + 2 * rows, mask=inside, other=0.0), tl.load(ptr + 2 * rows + 1, mask=inside, other=0.0)
+
+
+@triton.jit
 def add_keys(
-    dq, q, dy, state, delta, k_ptr, v_ptr, k_row, v_row, begin, end, at, KV, left, right, scale,
+    dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, begin, end, at, KV, left, right, scale,
     D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     for start in tl.range(begin, end, OTHERS, num_stages=STAGES):
         k = load_rows(k_ptr, k_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
         v = load_rows(v_ptr, v_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
-        p = tl.exp2((tl.dot(q, tl.trans(k), input_precision="ieee") - state[:, None]) * scale)
+        s = tl.dot(q, tl.trans(k), input_precision="ieee")
+        p = tl.exp2((s - largest[:, None]) * scale - log_sum[:, None])
         if MASKED:
             columns = start + tl.arange(0, OTHERS)
             visible = in_band(columns[None, :] - at[:, None], left, right) & (columns < end)[None, :]
@@ -88,7 +95,7 @@ def attention_dq_kernel(
     q = load_rows(q_ptr + b * q_batch + h * q_head, q_row, first, Q, D, False, BLOCK, BLOCK_D)
     dy = load_rows(dy_ptr + b * dy_batch + h * dy_head, dy_row, first, Q, D, False, BLOCK, BLOCK_D)
     rows = first + tl.arange(0, BLOCK)
-    state = tl.load(state_ptr + head * Q + rows, mask=rows < Q, other=0.0)
+    largest, log_sum = softmax_of(state_ptr + 2 * head * Q, rows, rows < Q)
     delta = tl.load(delta_ptr + head * Q + rows, mask=rows < Q, other=0.0)
 
     at, place = rows + KV - Q, first + KV - Q
@@ -98,16 +105,16 @@ def attention_dq_kernel(
     of_2 = scale * LOG2_E
     if LEADING:
         dq = add_keys(
-            dq, q, dy, state, delta, k_ptr, v_ptr, k_row, v_row, begin,
+            dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, begin,
             tl.minimum(whole, end), at, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     dq = add_keys(
-        dq, q, dy, state, delta, k_ptr, v_ptr, k_row, v_row, whole, ragged, at, KV, left, right, of_2,
+        dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, whole, ragged, at, KV, left, right, of_2,
         D, False, OTHERS, BLOCK_D, STAGES,
     )  # fmt: skip
     if RAGGED:
         dq = add_keys(
-            dq, q, dy, state, delta, k_ptr, v_ptr, k_row, v_row, ragged, end, at, KV, left, right, of_2,
+            dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, ragged, end, at, KV, left, right, of_2,
             D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     store_rows(dq_ptr + head * Q * D, D, first, Q, dq * scale, D, BLOCK, BLOCK_D)
@@ -125,11 +132,13 @@ def add_queries(
         dy = load_rows(dy_ptr, dy_row, start, Q, D, not MASKED, OTHERS, BLOCK_D)
         inside = rows < end
         if MASKED:
-            state = tl.load(state_ptr + rows, mask=inside, other=0.0)
+            largest, log_sum = softmax_of(state_ptr, rows, inside)
             delta = tl.load(delta_ptr + rows, mask=inside, other=0.0)
         else:
-            state, delta = tl.load(state_ptr + rows), tl.load(delta_ptr + rows)
-        p = tl.exp2((tl.dot(k, tl.trans(q), input_precision="ieee") - state[None, :]) * scale)
+            largest, log_sum = tl.load(state_ptr + 2 * rows), tl.load(state_ptr + 2 * rows + 1)
+            delta = tl.load(delta_ptr + rows)
+        s = tl.dot(k, tl.trans(q), input_precision="ieee")
+        p = tl.exp2((s - largest[None, :]) * scale - log_sum[None, :])
         if MASKED:
             visible = in_band(columns[:, None] - (rows + KV - Q)[None, :], left, right) & inside[None, :]
             p = tl.where(visible, p, 0.0)
@@ -164,16 +173,16 @@ def attention_dkdv_kernel(
         of_q, of_dy, of_row = q_ptr + b * q_batch + h * q_head, dy_ptr + b * dy_batch + h * dy_head, (b * H + h) * Q
         if LEADING:
             dk, dv = add_queries(
-                dk, dv, k, v, of_q, of_dy, state_ptr + of_row, delta_ptr + of_row, q_row, dy_row, begin,
+                dk, dv, k, v, of_q, of_dy, state_ptr + 2 * of_row, delta_ptr + of_row, q_row, dy_row, begin,
                 tl.minimum(whole, end), columns, Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
         dk, dv = add_queries(
-            dk, dv, k, v, of_q, of_dy, state_ptr + of_row, delta_ptr + of_row, q_row, dy_row, whole, ragged, columns,
+            dk, dv, k, v, of_q, of_dy, state_ptr + 2 * of_row, delta_ptr + of_row, q_row, dy_row, whole, ragged, columns,
             Q, KV, left, right, of_2, D, False, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
         if RAGGED:
             dk, dv = add_queries(
-                dk, dv, k, v, of_q, of_dy, state_ptr + of_row, delta_ptr + of_row, q_row, dy_row, ragged, end, columns,
+                dk, dv, k, v, of_q, of_dy, state_ptr + 2 * of_row, delta_ptr + of_row, q_row, dy_row, ragged, end, columns,
                 Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
     store_rows(dk_ptr + head * KV * D, D, first, KV, dk * scale, D, BLOCK, BLOCK_D)

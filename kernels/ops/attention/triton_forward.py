@@ -96,7 +96,9 @@ def attention_forward_kernel(
     lse = tl.where(alone, float("-inf"), (largest * scale + tl.log2(total)) / LOG2_E)
     store_rows(y_ptr + head * Q * D, D, first, Q, y, D, BLOCK, BLOCK_D)
     tl.store(lse_ptr + head * Q + rows, lse, mask=rows < Q)
-    tl.store(state_ptr + head * Q + rows, tl.where(alone, 0.0, largest + tl.log2(total) / scale), mask=rows < Q)
+    state_ptr += 2 * (head * Q + rows)
+    tl.store(state_ptr, tl.where(alone, 0.0, largest), mask=rows < Q)
+    tl.store(state_ptr + 1, tl.log2(total), mask=rows < Q)
 
 
 def flash(q, k, v, causal, window, scale):
