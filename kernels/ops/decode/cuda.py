@@ -15,7 +15,9 @@ from kernels.ops.decode.cache import in_pages, parts, strides
 from kernels.unsupported import needs_compiler
 
 FILE = Path(__file__).with_name("decode.cu")
+REGISTERS_FILE = Path(__file__).with_name("decode_registers.cu")
 HEADS, WARPS = 8, 4  # of a block: query heads at most, as decode.cu has it, and warps at least, which copy
+REGISTER_HEADS = 4  # whose features and sums fit in the registers of decode_registers
 
 
 def width(D: int) -> int:
@@ -47,26 +49,45 @@ def warp(q, k, v, lengths, table, scale):
 
 
 def split(q, k, v, lengths, table, scale):
+    threads = 32 * max(min(q.shape[1] // in_pages(k, table).shape[2], HEADS), WARPS)
+    return by_parts(FILE, "decode_split", HEADS, threads, (), q, k, v, lengths, table, scale)
+
+
+def registers(q, k, v, lengths, table, scale):
+    heads = min(power_of_2_from(q.shape[1] // in_pages(k, table).shape[2]), REGISTER_HEADS)
+    return by_parts(REGISTERS_FILE, "decode_registers", heads, 32 * WARPS, (heads,), q, k, v, lengths, table, scale)
+
+
+def by_parts(file, name, most, threads, parameters, q, k, v, lengths, table, scale):
+    """By a kernel that has a part of the keys and at most so many query heads a block, and by decode_join."""
     y, lse = empty_outputs(q)
     if not (queries := lse.numel()):
         return y, lse
     q, k, v, lengths, table = tensors = contiguous(q, k, v, lengths, table)
     (B, H, D), heads = q.shape, k.shape[2]
-    blocks = -(-H // heads // HEADS)
+    blocks = -(-H // heads // most)
     many = parts(B * heads * blocks, k, table)
     values = torch.empty((B, H, many, D), dtype=torch.float32, device=q.device)
     of_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
     size = 16 // q.itemsize if heads_in_vectors(k, v) else 1
-    threads = 32 * max(min(H // heads, HEADS), WARPS)
     arguments = (*tensors, values, of_parts, *numbers(q, k, v, table, scale))
-    kernel(FILE, "decode_split", q.dtype, size, width(D))((many, B * heads, blocks), (threads,), arguments)
+    kernel(file, name, q.dtype, size, width(D), *parameters)((many, B * heads, blocks), (threads,), arguments)
     join = kernel(FILE, "decode_join", q.dtype, width(D))
     join((-(-queries // 4),), (128,), (values, of_parts, lengths, y, lse, queries, H, D, many))
     return y, lse
 
 
-SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "parts")), Path(__file__), Path(cache.__file__))
+SOURCE = (
+    FILE,
+    FILE.with_suffix(".cuh"),
+    *(DEVICE / f"{name}.cuh" for name in ("packs", "parts")),
+    Path(__file__),
+    Path(cache.__file__),
+)
 FORWARD = (
     Variant(5, "warp", warp, "a warp a query, which reads all of its keys", SOURCE, needs_compiler),
     Variant(5, "split", split, "parts of the keys, each read once for a group of heads", SOURCE, needs_compiler),
+    Variant(
+        5, "registers", registers, "parts that go from memory to registers", (REGISTERS_FILE, *SOURCE), needs_compiler
+    ),
 )

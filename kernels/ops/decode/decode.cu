@@ -4,55 +4,14 @@
 //     decode_warp    a warp has a query, and goes over all of its keys; each query head of a group reads them.
 //     decode_split   a block has a part of a sequence's keys, and reads them once, by tiles in shared memory, for all
 //                    query heads of a group, which have a warp each; decode_join makes one of the parts.
+//     decode_registers (in a file of its own)   the same parts, of which a thread keeps its features in registers.
 //
 // q and y are B×H×D, contiguous. The cache is in pages; they, their keys and heads lie strides apart. T is float, __half
 // or __nv_bfloat16; the arithmetic is float. WIDTH is D rounded up.
 
-#include "packs.cuh"
-#include "parts.cuh"
+#include "decode.cuh"
 
-#include <assert.h>
-
-constexpr int KEYS = 32;  // of a tile: a lane has one
 constexpr int HEADS = 8;  // at most, of a block
-
-// Where the keys of a sequence are: key j is row j % size of page table[j / size]. Without a table there is one page.
-struct Pages {
-    const int* table;
-    int only, many, size;
-
-    __device__ Pages(const int* tables, int b, int columns, int many, int size)
-        : table(tables ? tables + (long long)b * columns : nullptr), only(b), many(many), size(size)
-    {
-    }
-    __device__ long long row(int j, long long page_stride, long long key_stride) const
-    {
-        int page = only;
-        if (table) {
-            page = table[j / size];
-            assert(0 <= page && page < many && "table");
-        }
-        return page * page_stride + j % size * key_stride;
-    }
-};
-
-__device__ int length_of(const int* lengths, int b, int capacity)
-{
-    const int length = lengths[b];
-    assert(0 <= length && length <= capacity && "lengths");
-    return length;
-}
-
-// The mean of a query's values from their weighted sum, and its LSE; without keys 0 and -inf.
-template <typename T, int EACH>
-__device__ void store_query(T* y, float* lse, const float (&sums)[EACH], Part part, int D)
-{
-    const int lane = threadIdx.x % 32;
-    const bool none = part.sum == 0.0f;
-    for (int c = 0; c < EACH; ++c)
-        if (lane + 32 * c < D) y[lane + 32 * c] = (T)(none ? 0.0f : sums[c] / part.sum);
-    if (lane == 0) *lse = none ? __int_as_float(0xff800000) : part.largest + logf(part.sum);
-}
 
 template <typename T, int WIDTH>
 __global__ void __launch_bounds__(128)
@@ -96,13 +55,6 @@ __global__ void __launch_bounds__(128)
         __syncwarp();  // before the weights are overwritten
     }
     store_query(y + (long long)at * D, lse + at, sums, part, D);
-}
-
-// Keys of each of so many parts: whole tiles, as evenly as they go. The last parts may have none.
-__device__ int keys_of_part(int length, int parts)
-{
-    const int together = KEYS * parts;
-    return max((length + together - 1) / together, 1) * KEYS;
 }
 
 // A tile of the rows from `first` to `end` - 1, by packs of SIZE. What is behind them is left as it is, and not read.
