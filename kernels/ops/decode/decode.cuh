@@ -19,11 +19,9 @@ struct Pages {
     }
     __device__ long long row(int j, long long page_stride, long long key_stride) const
     {
-        int page = only;
-        if (table) {
-            page = table[j / size];
-            assert(0 <= page && page < many && "table");
-        }
+        if (!table) return only * page_stride + j * key_stride;
+        const int page = table[j / size];
+        assert(0 <= page && page < many && "table");
         return page * page_stride + j % size * key_stride;
     }
 };

@@ -1,14 +1,30 @@
-// Level 5: decoding with nothing in shared memory until the end. A block has a part of a sequence's keys, as in decode_split, and
-// a warp some of them at a time: neighbouring lanes read a key by packs of 16 bytes, and keep its features, those of every query
-// head, and of the weighted sums. The product of a key with a query is a sum over its lanes. No thread waits for another until
-// the lanes' sums, and then the warps', become those of the part.
+// Level 5: decoding with no key or value in shared memory. A block has a part of a sequence's keys, as in decode_split, and a warp
+// 32 of them at a time. Neighbouring lanes read a key by packs of 16 bytes, and keep its features in registers, beside those of
+// every query head and of the weighted sums. The product of a key with a query is a sum over its lanes; then each lane has a
+// key, and makes weights of the scores. No warp waits for another until the end.
 //
 // q is B×H×D, contiguous; a pack is SIZE features. The rest is as in decode.cu, whose decode_join makes one of the parts.
 
 #include "decode.cuh"
 
 constexpr int WARPS = 4;
-constexpr int AHEAD = 2;  // keys that a lane has asked for before it uses the first
+constexpr int AHEAD = 4;  // keys that a lane has asked for before it uses the first
+
+// AHEAD rows, `apart` keys from each other; those from `end` on are zeros, and not read.
+template <int LANES, typename T, int SIZE, int PACKS>
+__device__ void load_rows(Pack<T, SIZE> (&packs)[AHEAD][PACKS], const T* from, long long page, long long key,
+                          const Pages& pages, int first, int apart, int end, int lane, int D)
+{
+    for (int a = 0; a < AHEAD; ++a) {
+        const int j = first + a * apart;
+        const T* row = from + (j < end ? pages.row(j, page, key) : 0);
+        for (int c = 0; c < PACKS; ++c) {
+            const int column = (lane + c * LANES) * SIZE;
+            packs[a][c] = {};
+            if (j < end && column < D) packs[a][c] = load_pack<SIZE>(row + column);
+        }
+    }
+}
 
 template <typename T, int SIZE, int WIDTH, int HEADS>
 __global__ void __launch_bounds__(32 * WARPS, 4)
@@ -20,6 +36,7 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
     constexpr int PACKS = WIDTH / SIZE / LANES, EACH = PACKS * SIZE;  // of a lane
     constexpr int TOGETHER = 32 / LANES;  // keys of a warp, one beside the other
     __shared__ float sums_of[WARPS][HEADS][WIDTH];
+    __shared__ __align__(16) float weights_of[WARPS][KEYS][HEADS];
     __shared__ Part parts_of[WARPS][HEADS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % LANES, beside = threadIdx.x % 32 / LANES;
     const int b = blockIdx.y / (H / GROUP), head = blockIdx.y % (H / GROUP);
@@ -29,6 +46,7 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
     const Pages pages(tables, b, columns, many, size);
     const int heads = min(HEADS, GROUP - (int)blockIdx.z * HEADS);
     const long long query = (long long)b * H + head * GROUP + blockIdx.z * HEADS;
+    float(*weights)[HEADS] = weights_of[warp];
     k += head * k_head;
     v += head * v_head;
 
@@ -40,63 +58,54 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
             queries[h][i] = h < heads && d < D ? (float)q[(query + h) * D + d] * scale : 0.0f;
         }
 
-    for (int first = begin + warp * TOGETHER * AHEAD; first < end; first += WARPS * TOGETHER * AHEAD) {
-        Pack<T, SIZE> keys[AHEAD][PACKS] = {}, come[AHEAD][PACKS] = {};
-        for (int a = 0; a < AHEAD; ++a) {
-            const int j = first + a * TOGETHER + beside;
-            if (j >= end) continue;
-            const T *key = k + pages.row(j, k_page, k_key), *value = v + pages.row(j, v_page, v_key);
-            for (int c = 0; c < PACKS; ++c) {
-                const int column = (lane + c * LANES) * SIZE;
-                if (column >= D) continue;
-                keys[a][c] = load_pack<SIZE>(key + column);
-                come[a][c] = load_pack<SIZE>(value + column);
-            }
-        }
-        float weights[HEADS][AHEAD];
-        for (int a = 0; a < AHEAD; ++a) {
-            for (int h = 0; h < HEADS; ++h) weights[h][a] = 0.0f;
-            for (int c = 0; c < PACKS; ++c) {
-                const Floats<SIZE> key = widened<T, SIZE>(keys[a][c]);
+    for (int first = begin + warp * KEYS; first < end; first += WARPS * KEYS) {
+        Pack<T, SIZE> packs[AHEAD][PACKS];
+        for (int at = beside; at < KEYS; at += TOGETHER * AHEAD) {
+            load_rows<LANES>(packs, k, k_page, k_key, pages, first + at, TOGETHER, end, lane, D);
+            for (int a = 0; a < AHEAD && at + a * TOGETHER < KEYS; ++a) {
+                float scores[HEADS] = {};
+                for (int c = 0; c < PACKS; ++c) {
+                    const Floats<SIZE> key = widened<T, SIZE>(packs[a][c]);
+                    for (int h = 0; h < HEADS; ++h)
+                        for (int i = 0; i < SIZE; ++i) scores[h] += queries[h][c * SIZE + i] * key.at[i];
+                }
+                for (int h = 0; h < HEADS; ++h) scores[h] = warp_sum<LANES>(scores[h]);
                 for (int h = 0; h < HEADS; ++h)
-                    for (int i = 0; i < SIZE; ++i) weights[h][a] += queries[h][c * SIZE + i] * key.at[i];
+                    if (lane == 0) weights[at + a * TOGETHER][h] = scores[h];
             }
-            for (int h = 0; h < HEADS; ++h) weights[h][a] = warp_sum<LANES>(weights[h][a]);
         }
+        __syncwarp();
+        const int own = threadIdx.x % 32;
+        const bool inside = first + own < end;
         for (int h = 0; h < HEADS; ++h) {
-            float largest = part[h].largest, sum = 0.0f;
-            for (int a = 0; a < AHEAD; ++a)
-                if (first + a * TOGETHER + beside < end) largest = fmaxf(largest, weights[h][a]);
-            const float fade = exp_for<T>(part[h].largest - largest);
-            for (int a = 0; a < AHEAD; ++a) {
-                const bool inside = first + a * TOGETHER + beside < end;
-                weights[h][a] = inside ? exp_for<T>(weights[h][a] - largest) : 0.0f;
-                sum += weights[h][a];
-            }
-            part[h] = {largest, part[h].sum * fade + sum};
+            const float s = inside ? weights[own][h] : LOWEST;
+            const float largest = fmaxf(part[h].largest, warp_max(s)), fade = exp_for<T>(part[h].largest - largest);
+            const float weight = inside ? exp_for<T>(s - largest) : 0.0f;
+            part[h] = {largest, part[h].sum * fade + warp_sum(weight)};
+            weights[own][h] = weight;
             for (int i = 0; i < EACH; ++i) sums[h][i] *= fade;
         }
-        for (int a = 0; a < AHEAD; ++a)
-            for (int c = 0; c < PACKS; ++c) {
-                const Floats<SIZE> value = widened<T, SIZE>(come[a][c]);
-                for (int h = 0; h < HEADS; ++h)
-                    for (int i = 0; i < SIZE; ++i) sums[h][c * SIZE + i] += weights[h][a] * value.at[i];
-            }
+        __syncwarp();
+        for (int at = beside; at < KEYS; at += TOGETHER * AHEAD) {
+            load_rows<LANES>(packs, v, v_page, v_key, pages, first + at, TOGETHER, end, lane, D);
+            for (int a = 0; a < AHEAD && at + a * TOGETHER < KEYS; ++a)
+                for (int c = 0; c < PACKS; ++c) {
+                    const Floats<SIZE> value = widened<T, SIZE>(packs[a][c]);
+                    for (int h = 0; h < HEADS; ++h)
+                        for (int i = 0; i < SIZE; ++i)
+                            sums[h][c * SIZE + i] += weights[at + a * TOGETHER][h] * value.at[i];
+                }
+        }
+        __syncwarp();  // before the weights are overwritten
     }
 
     for (int h = 0; h < HEADS; ++h) {
-        float largest = part[h].largest;
-        for (int apart = LANES; apart < 32; apart *= 2)
-            largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, apart));
-        const float fade = expf(part[h].largest - largest);
-        float sum = part[h].sum * fade;
-        for (int apart = LANES; apart < 32; apart *= 2) sum += __shfl_xor_sync(0xffffffff, sum, apart);
         for (int i = 0; i < EACH; ++i) {
-            float of_lanes = sums[h][i] * fade;
-            for (int apart = LANES; apart < 32; apart *= 2) of_lanes += __shfl_xor_sync(0xffffffff, of_lanes, apart);
-            if (beside == 0) sums_of[warp][h][(lane + i / SIZE * LANES) * SIZE + i % SIZE] = of_lanes;
+            float sum = sums[h][i];
+            for (int apart = LANES; apart < 32; apart *= 2) sum += __shfl_xor_sync(0xffffffff, sum, apart);
+            if (beside == 0) sums_of[warp][h][(lane + i / SIZE * LANES) * SIZE + i % SIZE] = sum;
         }
-        if (threadIdx.x % 32 == 0) parts_of[warp][h] = {largest, sum};
+        if (threadIdx.x % 32 == 0) parts_of[warp][h] = part[h];
     }
     __syncthreads();
     for (int i = threadIdx.x; i < heads * WIDTH; i += blockDim.x) {
