@@ -8,7 +8,7 @@
 #include "decode.cuh"
 
 constexpr int WARPS = 4;
-constexpr int AHEAD = 4;  // keys that a lane has asked for before it uses the first
+constexpr int AHEAD = 2;  // keys that a lane has asked for before it uses the first
 
 // AHEAD rows, `apart` keys from each other; those from `end` on are zeros, and not read.
 template <int LANES, typename T, int SIZE, int PACKS>
