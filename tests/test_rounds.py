@@ -133,7 +133,7 @@ def test_whose_calls_are_slow_is_left_out(timed, monkeypatch):
 
 def test_a_slow_call_is_told_from_a_slow_compiler(monkeypatch):
     monkeypatch.setattr(rounds.torch.cuda, "synchronize", lambda: None)
-    clock = iter([0.0, 9.0, 9.0, 9.05, 10.0, 10.3, 11.0, 11.25])
+    clock = iter([0.0, 9.0, 9.0, 9.5, 9.5, 9.55, 10.0, 10.3, 11.0, 11.25, 12.0, 12.3])
     monkeypatch.setattr(rounds.time, "perf_counter", lambda: next(clock))
     calls = {"compiles": lambda data: None, "slow": lambda data: None}
     assert rounds.slow(calls, lambda seed: {}, lambda name, data: data) == {"slow": "a call takes 0.25 s"}

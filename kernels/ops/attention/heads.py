@@ -21,9 +21,9 @@ def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def empty_with_state(q, *others) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same, and what a backward needs of the softmax: of each query its largest score and the logarithm l of its sum, for
-    the weights exp(score - largest - l). Level 4 has the base 2 for e, and level 5 has the score before it is scaled.
+    """The same, and what a backward needs of the softmax: of each query its largest q · k and the logarithm l of its sum, for
+    the weights exp(scale · (q · k - largest) - l); level 4 has 2 for e.
 
-    lse is the sum of both. But an LSE of 1e4 is rounded to a thousandth, and so would all weights be.
+    lse is scale · largest + l. But an LSE of 1e4 is rounded to a thousandth, and so would all weights be.
     """
     return *empty_outputs(q), q.new_empty((*q.shape[:-1], 2), dtype=torch.float32)

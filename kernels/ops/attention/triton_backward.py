@@ -57,10 +57,7 @@ def attention_delta_kernel(
 
 @triton.jit
 def softmax_of(ptr, rows, inside):
-    """Of queries, the largest score and the logarithm of the sum, to the base 2.
-
-    A weight follows from its score by the arithmetic of the forward, to the bit: of a score of 1e4 a rounding is a thousandth.
-    """
+    """Of queries, the largest q · k and the logarithm, to the base 2, of the sum."""
     return tl.load(ptr + 2 * rows, mask=inside, other=0.0), tl.load(ptr + 2 * rows + 1, mask=inside, other=0.0)
 
 
@@ -73,7 +70,7 @@ def add_keys(
         k = load_rows(k_ptr, k_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
         v = load_rows(v_ptr, v_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
         s = tl.dot(q, tl.trans(k), input_precision="ieee")
-        p = tl.exp2(s * scale - largest[:, None] - log_sum[:, None])
+        p = tl.exp2((s - largest[:, None]) * scale - log_sum[:, None])
         if MASKED:
             columns = start + tl.arange(0, OTHERS)
             visible = in_band(columns[None, :] - at[:, None], left, right) & (columns < end)[None, :]
@@ -141,7 +138,7 @@ def add_queries(
             largest, log_sum = tl.load(state_ptr + 2 * rows), tl.load(state_ptr + 2 * rows + 1)
             delta = tl.load(delta_ptr + rows)
         s = tl.dot(k, tl.trans(q), input_precision="ieee")
-        p = tl.exp2(s * scale - largest[None, :] - log_sum[None, :])
+        p = tl.exp2((s - largest[None, :]) * scale - log_sum[None, :])
         if MASKED:
             visible = in_band(columns[:, None] - (rows + KV - Q)[None, :], left, right) & inside[None, :]
             p = tl.where(visible, p, 0.0)

@@ -33,7 +33,7 @@ def add_keys(
     y, total, largest, q, k_ptr, v_ptr, k_row, v_row, begin, end, at, KV, left, right, scale,
     D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """What the keys from `begin` to `end` add. `at`: the places of the queries. Scores are exponents of 2, by `scale`."""
+    """What the keys from `begin` to `end` add. `at`: the places of the queries. `scale` is that of exponents of 2."""
     for start in tl.range(begin, end, OTHERS, num_stages=STAGES):
         k = load_rows(k_ptr, k_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
         s = tl.dot(q, tl.trans(k), input_precision="ieee")
@@ -41,10 +41,12 @@ def add_keys(
             columns = start + tl.arange(0, OTHERS)
             visible = in_band(columns[None, :] - at[:, None], left, right) & (columns < end)[None, :]
             s = tl.where(visible, s, float("-inf"))
-        larger = tl.maximum(largest, tl.max(s, 1) * scale)
+        larger = tl.maximum(largest, tl.max(s, 1))
         # Without a key so far the largest is -inf, and -inf - -inf is NaN.
         shift = tl.where(larger == float("-inf"), 0.0, larger) if MASKED else larger
-        p, fade = tl.exp2(s * scale - shift[:, None]), tl.exp2(largest - shift)
+        # The largest weight is 1 to the bit. s * scale - shift * scale is one instruction less, and rounds shift * scale alone:
+        # of a score of 1e4 that is a thousandth.
+        p, fade = tl.exp2((s - shift[:, None]) * scale), tl.exp2((largest - shift) * scale)
         total = total * fade + tl.sum(p, 1)
         v = load_rows(v_ptr, v_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
         y = tl.dot(p.to(v.dtype), v, y * fade[:, None], input_precision="ieee")
@@ -92,7 +94,7 @@ def attention_forward_kernel(
     alone = total == 0
     total = tl.where(alone, 1.0, total)
     y /= total[:, None]
-    lse = tl.where(alone, float("-inf"), (largest + tl.log2(total)) / LOG2_E)
+    lse = tl.where(alone, float("-inf"), (largest * scale + tl.log2(total)) / LOG2_E)
     store_rows(y_ptr + head * Q * D, D, first, Q, y, D, BLOCK, BLOCK_D)
     tl.store(lse_ptr + head * Q + rows, lse, mask=rows < Q)
     state_ptr += 2 * (head * Q + rows)

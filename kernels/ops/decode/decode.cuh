@@ -17,12 +17,17 @@ struct Pages {
         : table(tables ? tables + (long long)b * columns : nullptr), only(b), many(many), size(size)
     {
     }
-    __device__ long long row(int j, long long page_stride, long long key_stride) const
+    __device__ int2 place(int j) const  // the page, and the row in it
     {
-        if (!table) return only * page_stride + j * key_stride;
+        if (!table) return {only, j};
         const int page = table[j / size];
         assert(0 <= page && page < many && "table");
-        return page * page_stride + j % size * key_stride;
+        return {page, j % size};
+    }
+    __device__ long long row(int j, long long page_stride, long long key_stride) const
+    {
+        const int2 at = place(j);
+        return at.x * page_stride + at.y * key_stride;
     }
 };
 

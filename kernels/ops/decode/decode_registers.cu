@@ -10,18 +10,19 @@
 constexpr int WARPS = 4;
 constexpr int AHEAD = 2;  // keys that a lane has asked for before it uses the first
 
-// AHEAD rows, `apart` keys from each other; those from `end` on are zeros, and not read.
+// AHEAD rows, `apart` keys from each other; those from `count` on are zeros, and not read.
 template <int LANES, typename T, int SIZE, int PACKS>
 __device__ void load_rows(Pack<T, SIZE> (&packs)[AHEAD][PACKS], const T* from, long long page, long long key,
-                          const Pages& pages, int first, int apart, int end, int lane, int D)
+                          const int2* places, int first, int apart, int count, int lane, int D)
 {
     for (int a = 0; a < AHEAD; ++a) {
         const int j = first + a * apart;
-        const T* row = from + (j < end ? pages.row(j, page, key) : 0);
+        const int2 at = j < count ? places[j] : int2{};
+        const T* row = from + at.x * page + at.y * key;
         for (int c = 0; c < PACKS; ++c) {
             const int column = (lane + c * LANES) * SIZE;
             packs[a][c] = {};
-            if (j < end && column < D) packs[a][c] = load_pack<SIZE>(row + column);
+            if (j < count && column < D) packs[a][c] = load_pack<SIZE>(row + column);
         }
     }
 }
@@ -38,6 +39,7 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
     __shared__ float sums_of[WARPS][HEADS][WIDTH];
     __shared__ __align__(16) float weights_of[WARPS][KEYS][HEADS];
     __shared__ Part parts_of[WARPS][HEADS];
+    __shared__ int2 places_of[WARPS][KEYS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % LANES, beside = threadIdx.x % 32 / LANES;
     const int b = blockIdx.y / (H / GROUP), head = blockIdx.y % (H / GROUP);
     const int length = length_of(lengths, b, columns * size), share = keys_of_part(length, gridDim.x);
@@ -47,6 +49,7 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
     const int heads = min(HEADS, GROUP - (int)blockIdx.z * HEADS);
     const long long query = (long long)b * H + head * GROUP + blockIdx.z * HEADS;
     float(*weights)[HEADS] = weights_of[warp];
+    int2* places = places_of[warp];
     k += head * k_head;
     v += head * v_head;
 
@@ -59,9 +62,12 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
         }
 
     for (int first = begin + warp * KEYS; first < end; first += WARPS * KEYS) {
+        const int own = threadIdx.x % 32, count = min(KEYS, end - first);
+        if (own < count) places[own] = pages.place(first + own);  // where a table is read, once for all lanes of a key
+        __syncwarp();
         Pack<T, SIZE> packs[AHEAD][PACKS];
         for (int at = beside; at < KEYS; at += TOGETHER * AHEAD) {
-            load_rows<LANES>(packs, k, k_page, k_key, pages, first + at, TOGETHER, end, lane, D);
+            load_rows<LANES>(packs, k, k_page, k_key, places, at, TOGETHER, count, lane, D);
             for (int a = 0; a < AHEAD && at + a * TOGETHER < KEYS; ++a) {
                 float scores[HEADS] = {};
                 for (int c = 0; c < PACKS; ++c) {
@@ -75,19 +81,17 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
             }
         }
         __syncwarp();
-        const int own = threadIdx.x % 32;
-        const bool inside = first + own < end;
         for (int h = 0; h < HEADS; ++h) {
-            const float s = inside ? weights[own][h] : LOWEST;
+            const float s = own < count ? weights[own][h] : LOWEST;
             const float largest = fmaxf(part[h].largest, warp_max(s)), fade = exp_for<T>(part[h].largest - largest);
-            const float weight = inside ? exp_for<T>(s - largest) : 0.0f;
+            const float weight = own < count ? exp_for<T>(s - largest) : 0.0f;
             part[h] = {largest, part[h].sum * fade + warp_sum(weight)};
             weights[own][h] = weight;
             for (int i = 0; i < EACH; ++i) sums[h][i] *= fade;
         }
         __syncwarp();
         for (int at = beside; at < KEYS; at += TOGETHER * AHEAD) {
-            load_rows<LANES>(packs, v, v_page, v_key, pages, first + at, TOGETHER, end, lane, D);
+            load_rows<LANES>(packs, v, v_page, v_key, places, at, TOGETHER, count, lane, D);
             for (int a = 0; a < AHEAD && at + a * TOGETHER < KEYS; ++a)
                 for (int c = 0; c < PACKS; ++c) {
                     const Floats<SIZE> value = widened<T, SIZE>(packs[a][c]);
