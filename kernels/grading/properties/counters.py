@@ -75,7 +75,7 @@ def at_most(
     counters: str | Sequence[str], limit: Callable[..., int], *cases: str, name: str, advice: str, hint: str = ""
 ) -> Property:
     """Counters of all launches, together, are at most limit(**sizes): of those of `kernels.lens.Trace.totals`, "shuffles", each
-    once a warp, and "atomics", each once a lane, since lanes that name one word take turns (CUDA C)."""
+    once a warp, and "atomics" or "global atomics", each once a lane, since lanes that name one word take turns (CUDA C)."""
     counters = (counters,) if isinstance(counters, str) else counters
 
     def broken(trial: Trial) -> str | None:
@@ -90,8 +90,9 @@ def at_most(
 
 
 def _count(trace: Trace, name: str) -> int:
-    if name == "atomics":
-        return sum(one.lanes for one in trace.accesses if one.kind == "atomic")
+    if name in ("atomics", "global atomics"):
+        every = (one for one in trace.accesses if one.kind == "atomic")
+        return sum(one.lanes for one in every if name == "atomics" or one.space == "global")
     return (trace.shuffles or 0) if name == "shuffles" else trace.totals[name]
 
 
