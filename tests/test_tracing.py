@@ -32,3 +32,4 @@ def test_a_worker_has_not_imported_the_compiler(monkeypatch):
     monkeypatch.setattr(worker, "_servers", {})  # a new one: a lab's check may have had it imported
     assert worker.run(functions.imported, "torch")
     assert not worker.run(functions.imported, "torch._dynamo")
+    assert not worker.run(functions.imported_by_a_call_elsewhere, "torch._dynamo")

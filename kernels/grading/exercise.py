@@ -27,7 +27,8 @@ class Call(call.Call):
         (Python).
     baseline: by default, the expected values rounded once to the dtype of the output among `args`.
     grid, block, shared_mem: the launch of a CUDA kernel.
-    strides: by name, those that tensors of `args` have in the launch, too far apart to be copied; not on a GPU.
+    strides: by name, those that tensors of `args` have in the launch, too far apart to be copied: of cases in
+        `Exercise.unwatched`, and not on a GPU.
     """
 
     grid: tuple[int, ...] = (1,)
@@ -102,7 +103,8 @@ class Exercise:
     cases: sizes by name, such as {"even": {"S": 64, "D": 32}, "ragged": {"S": 37, "D": 5}}.
     properties: in the order in which they explain each other; the first that is broken is what a learner reads.
     drawn: of some cases, what their sizes are drawn from where values change, such as {"odd": {"S": range(2, 40)}}.
-    unwatched: cases of CUDA C that run without the lens, because they are large, and once, at the values that stay.
+    unwatched: cases that run without the lens, because they are large, and once, at the values that stay; of Python, on the
+        CPU alone.
     prelude: what stands before the text, in one line: it takes the place of the cell's `%%` line.
     parameters: of Python, the arguments of the call that the function takes; by default, all.
     observe: of Python, see `kernels.grading.python.observers`. modules: what it imports, which a worker does once beforehand.

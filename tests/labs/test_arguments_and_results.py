@@ -43,6 +43,34 @@ def test_the_first_element_beyond_an_input_is_outside_of_it_although_another_beg
     assert "x[33], just beyond its end" in report.verdicts[0].message or "x[100]" in report.verdicts[0].message, report
 
 
+def test_in_a_large_case_elements_lie_as_far_apart_as_their_strides_say():
+    def call(random: torch.Generator, N: int, far: bool) -> Call:
+        x = torch.randn(3, N, generator=random)
+        strides = {"x": (1 << 30, 1)} if far else {}
+        return Call({"x": x}, expected={"y": 2 * x.double()}, baseline={"y": 2 * x}, strides=strides)
+
+    cases = {"near": {"N": 9, "far": False}, "far": {"N": 9, "far": True}}
+    far = replace(exercise_in("triton"), call=call, cases=cases, unwatched=("far",))
+    text = """
+@triton.jit
+def kernel(y, x, row, N):
+    i = tl.arange(0, 16)
+    x += tl.program_id(0) * row
+    tl.store(y + tl.program_id(0) * N + i, 2 * tl.load(x + i, mask=i < N), mask=i < N)
+
+
+def doubled(x):
+    y = x.new_empty(x.shape)
+    kernel[(3,)](y, x, x.stride(0), 9)
+    return y
+"""
+    report = judge.grade(far, text)
+    assert report.broken == ("y is 2 x",), report
+    assert "all in y[2, :], are wrong" in report.verdicts[-1].message
+    assert "far = True" in report.verdicts[-1].message
+    assert judge.grade(far, text.replace("tl.program_id(0) * row", "tl.program_id(0).to(tl.int64) * row")).passed
+
+
 SUM = """
 @triton.jit
 def kernel(y, x, N, BLOCK: tl.constexpr):

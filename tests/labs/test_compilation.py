@@ -3,8 +3,10 @@
 import pytest
 import torch
 from test_cheats import TRITON, exercise_in
+from test_labs import solution
 
 from kernels.grading.judging import judge
+from kernels.grading.labs import exercise
 
 
 @pytest.mark.parametrize("factor", ["TWO * tl.load", "(TWO + doubled_by()) / TWO * tl.load"])
@@ -66,6 +68,18 @@ def test_what_the_interpreter_runs_and_no_gpu_is_told_with_its_line(search, repl
     assert "Triton's compiler refuses it: " in message, message
     assert said in message, message
     assert f"    {line}" in message, message
+
+
+def test_two_types_that_meet_on_a_gpu_alone_are_told_as_such():
+    """In the interpreter a number is Python's, and a block of halves times it is one of halves."""
+    text, load = solution("attention", "flash_attention"), "q = tl.load(q_tile, rows < M, 0.0)"
+    assert text.count(load) == text.count(") * scale") == 1
+    report = judge.grade(exercise("flash_attention"), text.replace(") * scale", ")").replace(load, f"{load} * scale"))
+    assert report.broken == ("it compiles for a GPU",), report
+    message = report.verdicts[2].message
+    assert "Both operands must be same dtype. Got fp32 and fp16" in message
+    assert "tl.dot takes two blocks of one type" in message
+    assert "The rest of Python" not in message
 
 
 def test_a_branch_that_only_a_later_size_takes_is_compiled():

@@ -137,6 +137,17 @@ def test_a_nan_that_was_computed_is_not_called_unwritten():
     assert said(report).startswith("1 of 8 elements of y, all in y[3], was never written")
 
 
+def test_a_nan_that_a_triton_kernel_has_stored_is_not_called_unwritten():
+    text, u, store = solution("bias_gelu", "bias_gelu"), "u = x + bias", "y, mask=inside)"
+    assert text.count(u) == text.count(store) == 1
+    report = judge.grade(exercise("bias_gelu"), text.replace(u, "u = tl.log(-1 - x * x)"))
+    assert "every element of y is written" not in report.broken
+    assert "y[0, 0]: got nan" in said(report)
+    report = judge.grade(exercise("bias_gelu"), text.replace(store, "y, mask=inside & (places % N > 0))"))
+    assert report.broken == ("every element of y is written",)
+    assert "all in y[:, 0], were never written" in said(report)
+
+
 @pytest.mark.parametrize("body", ["y[t] += x[t] + 10;", "y[t] = y[t] + x[t] + 10;", "atomicAdd(&y[t], x[t] + 10);"])
 def test_an_output_that_is_read_before_it_is_written_is_told_with_the_line(body):
     code = f"__global__ void map(float* y, float* x)\n{{\n    int t = threadIdx.x;\n    {body}\n}}"

@@ -1,8 +1,7 @@
-"""Launches on tensors with elements so far apart that their index needs 64 bits, in memory that only what is touched takes."""
+"""Launches on tensors with elements so far apart that their index needs 64 bits."""
 
 from __future__ import annotations
 
-import mmap
 from typing import Any
 
 import torch
@@ -10,9 +9,7 @@ import torch
 from kernels.cuda import Kernel
 from kernels.cuda.isolated import run_in_worker
 from kernels.grading.exercise import Call
-
-_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux: pages that nothing touches need not be there
-_ALIGNED = 256  # elements
+from kernels.grading.far_apart import far_apart
 
 
 def launch(kernel: Kernel, call: Call, seconds: float) -> dict[str, Any]:
@@ -23,17 +20,8 @@ def launch(kernel: Kernel, call: Call, seconds: float) -> dict[str, Any]:
 
 
 def _launched(kernel: Kernel, call: Call) -> dict[str, Any]:
-    args = {name: _apart(arg, call.strides[name]) if name in call.strides else arg for name, arg in call.args.items()}
+    args = {
+        name: far_apart(arg, call.strides[name]) if name in call.strides else arg for name, arg in call.args.items()
+    }
     kernel(call.grid, call.block, tuple(args.values()), call.shared_mem)
     return {name: arg.clone() if isinstance(arg, torch.Tensor) else arg for name, arg in args.items()}
-
-
-def _apart(values: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
-    """A copy with these strides, in elements. As much memory lies before it as after: an index that has become negative is
-    an address in there."""
-    extent = 1 + sum((size - 1) * stride for size, stride in zip(values.shape, strides, strict=True))
-    half = -(-extent // _ALIGNED) * _ALIGNED
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    memory = mmap.mmap(-1, 2 * half * values.element_size(), flags=flags)
-    whole = torch.frombuffer(memory, dtype=values.dtype)
-    return whole.as_strided(values.shape, strides, half).copy_(values)

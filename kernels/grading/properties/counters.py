@@ -100,7 +100,8 @@ def counted(name: str, cases: Sequence[str], broken: Callable[[Trial], str | Non
     """A property of the trials that the lens watched, of some cases; of all, if none is named."""
 
     def of_trials(trials: Sequence[Trial]) -> str | None:
-        chosen = (one for one in trials if not one.on_gpu and (not cases or one.case in cases))
+        watched = (one for one in trials if not one.on_gpu and not one.call.strides)
+        chosen = (one for one in watched if not cases or one.case in cases)
         return next((f"{message}\n(with {one.where})" for one in chosen if (message := broken(one))), None)
 
     return Property(name, of_trials, "costs", hint)

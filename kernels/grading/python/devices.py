@@ -31,6 +31,10 @@ class _OnTheCpu(Exception):
 class _OneDevice(TorchDispatchMode):
     """Raises where an operator is given elements of the CPU's beside tensors without any. A single number may be the CPU's."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch's compiler is imported, which takes longer than all the rest
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         tensors = _tensors((args, kwargs or {}))
         name = func._schema.name.partition("::")[2]

@@ -37,6 +37,9 @@ _ADVICE = {
 # The same of what its compiler says.
 _PRINT = 'in a kernel, print takes a word, and then numbers and blocks: print("u", u)'
 _COMPILER_ADVICE = dict.fromkeys(("is not string", "of type <class 'str'> to tensor", "evaluate f-string"), _PRINT)
+_COMPILER_ADVICE["must be same dtype"] = (
+    "tl.dot takes two blocks of one type: convert one by .to(…). A block of a half type times a float32 number is float32"
+)
 _tried: set[tuple] = set()  # kernels, types and flags, of this process, which tries one submission
 
 

@@ -6,7 +6,7 @@ import re
 import tempfile
 import traceback
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from triton.compiler.errors import CompilationError
 
 from kernels import check
+from kernels.grading.far_apart import far_apart
 from kernels.grading.properties.differences import differing
 from kernels.grading.python import triton_compile
 
@@ -29,8 +30,13 @@ def load_error(name: str, source: str) -> str | None:
     return None
 
 
-def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tuple]:
-    """For each call: the results, the arguments as it left them, the facts, and what was raised instead."""
+def run(
+    name: str, source: str, given: list[dict], observe: Callable, strides: Sequence[Mapping[str, tuple[int, ...]]]
+) -> list[tuple]:
+    """For each call: the results, the arguments as it left them, the facts, and what was raised instead.
+
+    strides: for each call, by name, those that arguments get, far apart.
+    """
     torch.set_num_threads(1)  # in a forked process; and small tensors gain nothing
     found: list[tuple] = []
     try:
@@ -41,8 +47,9 @@ def run(name: str, source: str, given: list[dict], observe: Callable) -> list[tu
         return [(None, {}, {}, _described(error, name, source))] * len(given)
     earlier: dict[tuple, torch.Tensor] = {}
     results: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for args in given:
+    for args, apart in zip(given, strides, strict=True):
         args = {key: _again(arg, key, earlier) if isinstance(arg, torch.Tensor) else arg for key, arg in args.items()}
+        args |= {key: far_apart(args[key], of) for key, of in apart.items()}
         # What the function may do to a tensor, such as give it other memory, it does not do to these.
         left = {key: arg.detach() for key, arg in args.items() if isinstance(arg, torch.Tensor)}
         try:
