@@ -1,6 +1,7 @@
 """The judge is a process of its own: what a notebook does to its modules does not reach it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -49,8 +50,9 @@ def test_it_says_what_it_does_before_it_answers():
         process.ask("grade", "permuted_copy", SOLUTION, said.append)
     finally:
         process.stop()
-    assert said[:3] == ["waiting for the judge", "compiling", "case 1 of 6"]
-    assert "fresh values, case 6 of 6" in said
+    assert said[:2] == ["waiting for the judge", "compiling"]
+    cases = re.fullmatch(r"case 1 of (\d+)", said[2])[1]
+    assert f"fresh values, case {cases} of {cases}" in said
 
 
 def test_an_interrupted_check_judges_nothing(monkeypatch):
