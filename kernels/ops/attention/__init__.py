@@ -17,7 +17,15 @@ from torch.utils.checkpoint import checkpoint
 
 from kernels import levels
 from kernels.operation import Operation, Output
-from kernels.ops.attention import cuda_backward, cuda_forward, native, triton_backward, triton_forward, wrong
+from kernels.ops.attention import (
+    cuda_backward,
+    cuda_forward,
+    native,
+    triton_backward,
+    triton_forward,
+    triton_one_walk,
+    wrong,
+)
 from kernels.ops.attention.cases import CASES, backward_cost, cost, few, make_inputs
 from kernels.ops.attention.native import SIGNATURE, validate
 from kernels.ops.attention.peers import PEERS
@@ -98,7 +106,9 @@ def torch_attention(q, k, v, causal=False, window=None, scale=None):
     return y.masked_fill(alone, 0), s.masked_fill(~mask, -torch.inf).logsumexp(-1)
 
 
-TRITON = join(SIGNATURE, "attention_triton", triton_forward.FORWARD, triton_backward.BACKWARD)
+TRITON = join(
+    SIGNATURE, "attention_triton", triton_forward.FORWARD, (*triton_one_walk.BACKWARD, *triton_backward.BACKWARD)
+)
 CUDA = join(SIGNATURE, "attention_cuda", cuda_forward.FORWARD, cuda_backward.BACKWARD)
 (TRITON_FORWARD, TRITON_BACKWARD), (CUDA_FORWARD, CUDA_BACKWARD) = (
     [tuple(map(native.without_state, rungs)) for rungs in ladders] for ladders in (TRITON, CUDA)
