@@ -14,7 +14,7 @@ import triton.language as tl
 from kernels.arguments import empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.attention import triton_backward, triton_tiles
-from kernels.ops.attention.triton_backward import TILES, attention_delta_kernel, softmax_of
+from kernels.ops.attention.triton_backward import TILES, attention_delta_kernel, softmax_of, two_walks
 from kernels.ops.attention.triton_tiles import (
     LOG2_E,
     in_band,
@@ -112,6 +112,9 @@ def one_walk(dy, q, k, v, y, state, causal, window, scale):
     (B, H, Q, D), (_, heads, KV, _) = q.shape, k.shape
     if not dq.numel() or not dk.numel():
         return dq.zero_(), dk.zero_(), dv.zero_()
+    options = tile(KV, Q, q, 2, TILES)
+    if options["BLOCK"] < 16:  # of 256 floats a tile has 8 rows, and tl.dot sums over no fewer than 16
+        return two_walks(dy, q, k, v, y, state, causal, window, scale)
     dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
     delta = q.new_empty((B, H, Q), dtype=torch.float32)
     sums = q.new_zeros(q.shape, dtype=torch.float32)
@@ -122,7 +125,6 @@ def one_walk(dy, q, k, v, y, state, causal, window, scale):
 
     scale = D**-0.5 if scale is None else scale
     parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), scale
-    options = tile(KV, Q, q, 2, TILES)
     bounded, windowed = causal or window is not None, window is not None
     options |= {"D": D, "LEADING": bounded, "RAGGED": windowed or Q % options["OTHERS"] != 0}
     grid = triton.cdiv(KV, options["BLOCK"]), B * heads
