@@ -75,9 +75,12 @@ def register(
         with torch._C._AutoDispatchBelowAutograd():
             return op(*args)
 
+    # A Function's forward runs without gradients. A compiler takes an update there for one under no_grad, which a gradient
+    # passes by: so the mode is on again, and what keeps autograd out of the operator is the exclusion of its keys.
+    within = torch.enable_grad()(below_autograd)
     rule = signature.backward_shape_rule or like_inputs(signature)
     backward_op = define(f"{name}_backward", signature.backward_schema, kernel_backward, rule)
-    torch.library.impl(f"kernels::{name}", "Autograd", public(signature, below_autograd, run_backward))
+    torch.library.impl(f"kernels::{name}", "Autograd", public(signature, below_autograd, run_backward, within=within))
     return public(signature, run, run_backward, op)
 
 
@@ -95,13 +98,17 @@ def checked(validate: Callable[..., None], kernel: Callable[..., Any]) -> Callab
 
 
 def public(
-    signature: Signature, kernel: Callable, backward: Callable | None = None, op: Callable | None = None
+    signature: Signature,
+    kernel: Callable,
+    backward: Callable | None = None,
+    op: Callable | None = None,
+    within: Callable | None = None,
 ) -> Callable[..., Any]:
     """The function that binds its arguments, and joins the kernel, which checks them, to its backward where a gradient is
-    wanted."""
+    wanted. `within` takes the kernel's place there."""
     names, updates = tuple(signature.types), len(signature.updated)
     inputs = [names.index(name) for name in (*signature.gradients, *signature.passes)] if backward else []
-    plain, transformable = autograd_functions(signature, kernel, backward)
+    plain, transformable = autograd_functions(signature, within or kernel, backward)
     kernel = counting_updates(signature, kernel)
     # Function.apply is this, and before it asks for torch.func's transforms, which `call` does.
     apply = super(torch.autograd.Function, plain).apply

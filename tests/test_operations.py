@@ -173,11 +173,8 @@ def test_torch_func(op, level):
 
 
 @pytest.mark.parametrize(("op", "level"), [p for p in LEVELS_OF if p.values[1] != "torchscript"])
-def test_compiles_whole_and_keeps_its_gradient(op, level, request):
+def test_compiles_whole_and_keeps_its_gradient(op, level):
     needs(op, level, case_of(op))
-    if op.updates and level in ("triton", "cuda"):
-        reason = "a tensor that a compiled function is given and updates in place gets a wrong gradient"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
 
     def loss(named):
         return scalar(op, lambda **inputs: public(op)(**inputs, level=level), named, 2)

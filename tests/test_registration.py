@@ -202,6 +202,27 @@ def test_compiles_whole_and_keeps_its_gradient(toy, native):
     assert len(ran) == 2, f"a forward and a backward, not {ran}"
 
 
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "no_grad"])
+def test_a_compiled_function_updates_what_it_is_given(recorded):
+    """The gradient is turned back where the update is recorded, and passes by one under no_grad."""
+
+    def loss(q, k):
+        with torch.set_grad_enabled(recorded):
+            ROTATE(q, k, ANGLE)
+        return q.sin().sum() + (q * k).sum()
+
+    def run(loss):
+        leaves = [(X + n).requires_grad_() for n in (0, 1)]
+        q, k = (leaf * 2 for leaf in leaves)
+        gradients = torch.autograd.grad(loss(q, k), leaves)
+        return *gradients, q.detach(), k.detach(), type(q.grad_fn).__name__ if not recorded else None
+
+    torch.compiler.reset()
+    one, other = run(torch.compile(loss, fullgraph=True, backend="aot_eager")), run(loss)
+    torch.testing.assert_close(one[:4], other[:4])
+    assert one[4] == other[4], "no_grad leaves the history of a tensor as it is"
+
+
 def test_an_operation_without_a_gradient():
     x = X.clone().requires_grad_()
     assert torch.equal(ARGMAX(x), X.argmax(-1))

@@ -38,9 +38,6 @@ def rope(
         interleaved: whether pairs are neighbours, or the features (i, i + D/2).
         level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
-    Under torch.compile at levels 4 and 5, q and k have to be made inside the compiled function (a clone will do): the gradient
-    of those that it is given and updates is wrong.
-
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched.
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
