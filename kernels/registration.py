@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch._C._functorch import peek_interpreter_stack
 
-from kernels.arguments import empty_contiguous
+from kernels.arguments import checked
 from kernels.operation import Variant
 from kernels.replay import UNLIKE, replaying
+from kernels.rules import empty_gradients, empty_outputs, of_kernels
 from kernels.signature import Signature, picker
 
 Rungs = tuple[Variant, ...]
@@ -28,6 +29,7 @@ def join(signature: Signature, name: str, forward: Rungs, backward: Rungs = ()) 
 
     Each rung of `forward` gets the last backward, and each of `backward` the last forward.
     """
+    signature = of_kernels(signature)
     best, best_backward = forward[-1].fn, backward[-1].fn if backward else None
     default = register(signature, name, best, best_backward)
     return (
@@ -59,7 +61,7 @@ def register(
     def complete(function):
         return lambda *args: function(*signature.bind(args, {}))  # the dispatcher leaves out what is as its default
 
-    shape_rule = checked(signature.validate, signature.shape_rule)
+    shape_rule = checked(signature.validate, empty_outputs(signature))
     op = define(name, signature.schema, complete(counting_updates(signature, kernel)), complete(shape_rule))
     if backward is None:
         return public(signature, run, op=op)
@@ -78,8 +80,7 @@ def register(
     # A Function's forward runs without gradients. A compiler takes an update there for one under no_grad, which a gradient
     # passes by: so the mode is on again, and what keeps autograd out of the operator is the exclusion of its keys.
     within = torch.enable_grad()(below_autograd)
-    rule = signature.backward_shape_rule or like_inputs(signature)
-    backward_op = define(f"{name}_backward", signature.backward_schema, kernel_backward, rule)
+    backward_op = define(f"{name}_backward", signature.backward_schema, kernel_backward, empty_gradients(signature))
     torch.library.impl(f"kernels::{name}", "Autograd", public(signature, below_autograd, run_backward, within=within))
     return public(signature, run, run_backward, op)
 
@@ -87,14 +88,6 @@ def register(
 def differentiable(signature: Signature, forward: Callable, backward: Callable | None = None) -> Callable[..., Any]:
     """The differentiable function of bare kernels that are not registered: for eager use."""
     return public(signature, checked(signature.validate, forward), backward)
-
-
-def checked(validate: Callable[..., None], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args):
-        validate(*args)
-        return kernel(*args)
-
-    return call
 
 
 def public(
@@ -212,17 +205,6 @@ def counting_updates(signature: Signature, kernel: Callable) -> Callable:
         return result
 
     return call
-
-
-def like_inputs(signature: Signature) -> Callable[..., Any]:
-    """A backward's shape rule: each gradient contiguous and otherwise like its input, which is saved."""
-    inputs = picker((*signature.differentiable, *signature.save), signature.gradients)
-
-    def rule(*args):
-        gradients = tuple(None if of is None else empty_contiguous(of) for of in inputs(args))
-        return gradients if len(gradients) > 1 else gradients[0]
-
-    return rule
 
 
 def define(name: str, schema: str, kernel: Callable, shape_rule: Callable) -> Callable:

@@ -5,8 +5,7 @@ import torch
 from torch.library import opcheck
 
 from kernels.machine import compiler
-from kernels.operation import Variant
-from kernels.registration import join
+from kernels.registration import register
 from kernels.signature import Signature
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -30,9 +29,8 @@ def kernel(function):
     return call
 
 
-def joined(name, signature, forward, *backward):
-    rungs = [Variant(4, f.__name__, kernel(f), "a toy", ()) for f in (forward, *backward)]
-    return join(signature, name, tuple(rungs[:1]), tuple(rungs[1:]))[0][0]
+def registered(name, signature, forward, *backward):
+    return register(signature, name, *map(kernel, (forward, *backward)))
 
 
 def log_softmax(x, scale):
@@ -49,7 +47,7 @@ def native_log_softmax_backward(dy, x, lse, scale):
     return log_softmax_backward(dy, x, (x * scale).logsumexp(-1), scale)
 
 
-LOG_SOFTMAX = joined(
+LOG_SOFTMAX = registered(
     "toy_log_softmax",
     Signature(
         "(Tensor x, float scale=1.0) -> (Tensor y, Tensor lse)",
@@ -73,7 +71,7 @@ def softmax_backward(dy, y):
     return y * (dy - (dy * y).sum(-1, keepdim=True))
 
 
-SOFTMAX = joined(
+SOFTMAX = registered(
     "toy_softmax",
     Signature(
         "(Tensor x) -> Tensor y",
@@ -82,7 +80,6 @@ SOFTMAX = joined(
         gradients=("x",),
         save=("y",),
         native_backward=softmax_backward,
-        backward_shape_rule=lambda dy, y: torch.empty_like(y),
     ),
     softmax,
     softmax_backward,
@@ -103,7 +100,7 @@ def rotate_backward(dq, dk, angle):
     return rotated(dq, -angle), rotated(dk, -angle)
 
 
-ROTATE = joined(
+ROTATE = registered(
     "toy_rotate",
     Signature(
         "(Tensor(a!) q, Tensor(b!) k, Tensor angle) -> ()",
@@ -111,7 +108,6 @@ ROTATE = joined(
         gradients=("q", "k"),
         save=("angle",),
         native_backward=rotate_backward,
-        backward_shape_rule=lambda dq, dk, angle: (torch.empty_like(dq), torch.empty_like(dk)),
     ),
     rotate,
     rotate_backward,
@@ -122,7 +118,7 @@ def argmax(x):
     return x.argmax(-1)
 
 
-ARGMAX = joined(
+ARGMAX = registered(
     "toy_argmax",
     Signature("(Tensor x) -> Tensor index", validate, lambda x: x.new_empty(x.shape[:1], dtype=torch.int64)),
     argmax,

@@ -16,7 +16,6 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.rope import cuda, native, triton, wrong
 from kernels.ops.rope.cases import CASES, few, make_inputs
-from kernels.ops.rope.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -43,10 +42,7 @@ def rope(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, q)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(q, k, cos, sin, interleaved)
-    OPERATION.defaults[number](q, k, cos, sin, interleaved)
+    OPERATION.defaults[levels.chosen(level, q)](q, k, cos, sin, interleaved)
 
 
 def reference(q, k, cos, sin, interleaved=False):
