@@ -11,11 +11,10 @@ from kernels.cuda.kernel import Kernel, RawModule, watched
 from kernels.machine import Machine
 from kernels.operation import Variant
 from kernels.registration import differentiable
+from kernels.rung import NEEDS
 from kernels.signature import Signature
 from kernels.triton.column_sums import Partials
-from kernels.unsupported import Reason, needs_compiler, needs_interpreter, never
-
-UNSUPPORTED = {4: needs_interpreter, 5: needs_compiler}
+from kernels.unsupported import Reason, needs_compiler, never
 
 
 def variant(
@@ -35,7 +34,7 @@ def variant(
     in the gradients alone. unsupported: by default what the level needs on a machine.
     """
     fn = differentiable(signature, forward, backward)
-    return Variant(level, name, fn, idea, (Path(path),), unsupported or UNSUPPORTED.get(level, never))
+    return Variant(level, name, fn, idea, (Path(path),), unsupported or NEEDS.get(level, never))
 
 
 def edited(rung: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:

@@ -5,14 +5,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import heads_in_vectors, power_of_2_from
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
 from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("decode.cu")
 HEADS, WARPS = 8, 4  # of a block: query heads at most, as decode.cu has it, and warps at least, which copy
@@ -65,8 +63,7 @@ def split(q, k, v, lengths, table, scale):
     return y, lse
 
 
-SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "parts")), Path(__file__), Path(cache.__file__))
 FORWARD = (
-    Variant(5, "warp", warp, "a warp a query, which reads all of its keys", SOURCE, needs_compiler),
-    Variant(5, "split", split, "parts of the keys, each read once for a group of heads", SOURCE, needs_compiler),
+    rung(5, "warp", warp, "a warp a query, which reads all of its keys", FILE, cache),
+    rung(5, "split", split, "parts of the keys, each read once for a group of heads", FILE, cache),
 )
