@@ -42,8 +42,10 @@ def small_cases(op):
 
 
 def case_of(op):
-    """A small case with every input, in float32 where the operation has it."""
-    return next(replace(case, params={}, layout="contiguous") for case in small_cases(op))
+    """A small case with every input, in float32 where the operation has it: one without params, if there is one, since a shape
+    that is meant for others need not fit the defaults."""
+    case = min(small_cases(op), key=lambda case: bool(case.params))
+    return replace(case, params={}, layout="contiguous")
 
 
 def needs(op, level, case):
