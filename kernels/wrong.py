@@ -89,8 +89,10 @@ def edited_triton(kernel: Any, old: str, new: str) -> Any:
     code = inspect.getsource(kernel.fn)
     if old not in code:
         return None
-    code, file = code.replace(old, new), f"<{kernel.__name__} with {new!r} for {old!r}>"
-    linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file  # Triton reads a kernel from its file
+    code = code.replace(old, new)
+    # Triton reads a kernel from its file, whose name ptxas is given, too: so it has no quotes.
+    file = f"<{kernel.__name__} {hash((old, new))}>"
+    linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file
     names = dict(kernel.fn.__globals__)
     exec(compile(code, file, "exec"), names)
     return names[kernel.__name__]
