@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -11,8 +12,10 @@ from kernels.check import Truth, check
 from kernels.machine import here
 from kernels.operation import LEVELS, Case, Variant
 from kernels.ops.matmul.in_order import in_order as matmul_in_order
+from kernels.ops.rms_norm import triton_forward
 from kernels.ops.softmax.in_order import in_order as softmax_in_order
 from kernels.tolerance import compare
+from kernels.wrong import edited
 
 OPERATIONS = [kernels.operation(name) for name in kernels.operations()]
 DEFAULTS = [pytest.param(op, v, id=f"{op.name}-{v.key}") for op in OPERATIONS for v in map(op.default, LEVELS)]
@@ -120,6 +123,17 @@ def test_no_case_accepts_zeros(op):
                 assert failure, f"{case} {name}: zeros have an error ratio of {ratio}"
                 told += 1
     assert told > 100
+
+
+def test_a_triton_kernel_is_edited_in_its_source():
+    op, x = kernels.operation("rms_norm"), torch.ones(3, 16, device=DEVICE)
+    if reason := op["triton"].unsupported(op.cases["model"][0], here(DEVICE)):
+        pytest.skip(reason)
+    rung = partial(triton_forward.run, triton_forward.by_rows)
+    assert torch.equal(edited(rung, "tl.cast(N, tl.float32)", "tl.cast(4 * N, tl.float32)")(x, None, 0.0), 2 * x)
+    assert torch.equal(rung(x, None, 0.0), x)
+    with pytest.raises(ValueError, match="not in the source of rms_norm_rows_kernel"):
+        edited(rung, "tl.cast(M, tl.float32)", "1.0")(x, None, 0.0)
 
 
 REFERENCE = torch.linspace(-2, 2, 64, dtype=torch.float64).reshape(4, 16)
