@@ -120,27 +120,16 @@ def choice(name: str, value: object, known: Sequence[str]) -> None:
         raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(repr, known))}")
 
 
-def of_kernels(validate: Callable[..., None]) -> Callable[..., None]:
-    """The rules of levels 4 and 5, from those of all levels: the first argument has a dtype that their kernels take, too."""
+def checked(validate: Callable[..., None] | None, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which holds its arguments to the rules first, where there are any."""
+    if validate is None:
+        return function
 
-    def validate_for_kernels(*args: object) -> None:
+    def call(*args: Any) -> Any:
         validate(*args)
-        for_kernels("x", args[0])
+        return function(*args)
 
-    return validate_for_kernels
-
-
-def gradients_like(saved: str, *names: str) -> Callable[..., None]:
-    """The rules of a backward whose incoming gradients, called `names`, all look like what is saved first, called `saved`."""
-
-    def validate_backward(*args: Any) -> None:
-        of = args[len(names)]
-        floating(saved, of)
-        for_kernels(saved, of)
-        for name, gradient in zip(names, args, strict=False):
-            like(name, gradient, of.shape, saved, of)
-
-    return validate_backward
+    return call
 
 
 def fits(value: object, dtype: torch.dtype, shape: torch.Size, device: torch.device) -> bool:

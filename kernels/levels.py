@@ -16,11 +16,13 @@ Ladders = ModuleType | tuple[Rungs, Rungs]
 
 
 def of_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **dtypes: str) -> dict[str, Any]:
-    """The fields of a record that follow from its levels: `name`, `gradients`, `outputs`, `updates`, `forward`, `backward`.
+    """The fields of a record that follow from its levels: `name`, `gradients`, `outputs`, `updates`, `forward`, `backward`,
+    `validate`.
 
     Args:
         name: of the operation, and of its function in `native`.
-        native: also holds its SIGNATURE, by which outputs are named, and said to have a gradient or not.
+        native: also holds `validate`, the rules of all levels, and the SIGNATURE, by which outputs are named, and said to have
+            a gradient or not.
         triton, cuda: the bare rungs of levels 4 and 5: a module with FORWARD and, where there is a gradient, BACKWARD, or
             these two, where they stand in several files.
         dtypes: of the outputs that have not the case's, by torch's names.
@@ -41,6 +43,7 @@ def of_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **
         "gradients": signature.gradients,
         "outputs": tuple(Output(one, dtypes.get(one), one not in signature.non_differentiable) for one in outputs),
         "updates": signature.updated,
+        "validate": native.validate,
         "forward": (
             *from_native(getattr(native, name), str(native.__file__)),
             *(rung for forward, _ in ladders for rung in forward),

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from kernels.arguments import checked
 from kernels.case import Case, Cost, Output, few_rows
 from kernels.layouts import clone_memory, lay_out
 from kernels.unsupported import Reason, never
@@ -104,6 +105,7 @@ class Operation:
         in_order: the baseline with the terms of its sums added one after the other, where torch's library divides sums as it
             likes: in float32 a result may be as far off as the further of the two.
         few: (case, rows) → a case that asks for the same kernels with so many rows, to compile or to count them.
+        validate: (every parameter) → None; raises for what no level takes.
     """
 
     name: str
@@ -124,8 +126,10 @@ class Operation:
     rounded: Callable[..., Any] | None = None
     in_order: Callable[..., Any] | None = None
     few: Callable[[Case, int], Case] = few_rows
+    validate: Callable[..., None] | None = None
     defaults: dict[int, Callable[..., Any]] = field(init=False, repr=False, compare=False)
-    """The functions of the default rungs, by the number of their level."""
+    """The functions of the default rungs, by the number of their level, which hold their arguments to the rules first. They are
+    given every parameter."""
 
     def __getitem__(self, key: str) -> Variant:
         """The variant called "level/name", or the default rung of a level called by name."""
@@ -152,7 +156,9 @@ class Operation:
 
     def __post_init__(self) -> None:
         # At once: a property that is cached when it is first asked for takes a lock, and torch.compile meets a graph break.
-        object.__setattr__(self, "defaults", {variant.level: variant.fn for variant in self.forward})
+        rules = dict.fromkeys((1, 2, 3), self.validate)  # the registered functions of levels 4 and 5 have them
+        found = {one.level: checked(rules.get(one.level), one.fn) for one in self.forward}
+        object.__setattr__(self, "defaults", found)
 
     def inputs(self, case: Case | None = None, device: str | None = None, **fields: object) -> dict[str, Any]:
         """The inputs by name, on `device` (the GPU where there is one), for a case or for a case's fields."""

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch._C._functorch import peek_interpreter_stack
 
-from kernels.arguments import empty_contiguous
+from kernels.arguments import checked
 from kernels.operation import Variant
 from kernels.replay import UNLIKE, replaying
+from kernels.rules import empty_gradients, empty_outputs, of_kernels
 from kernels.signature import Signature, picker
 
 Rungs = tuple[Variant, ...]
@@ -28,6 +29,7 @@ def join(signature: Signature, name: str, forward: Rungs, backward: Rungs = ()) 
 
     Each rung of `forward` gets the last backward, and each of `backward` the last forward.
     """
+    signature = of_kernels(signature)
     best, best_backward = forward[-1].fn, backward[-1].fn if backward else None
     default = register(signature, name, best, best_backward)
     return (
@@ -59,7 +61,7 @@ def register(
     def complete(function):
         return lambda *args: function(*signature.bind(args, {}))  # the dispatcher leaves out what is as its default
 
-    shape_rule = checked(signature.validate, signature.shape_rule)
+    shape_rule = checked(signature.validate, empty_outputs(signature))
     op = define(name, signature.schema, complete(counting_updates(signature, kernel)), complete(shape_rule))
     if backward is None:
         return public(signature, run, op=op)
@@ -75,9 +77,11 @@ def register(
         with torch._C._AutoDispatchBelowAutograd():
             return op(*args)
 
-    rule = signature.backward_shape_rule or like_inputs(signature)
-    backward_op = define(f"{name}_backward", signature.backward_schema, kernel_backward, rule)
-    torch.library.impl(f"kernels::{name}", "Autograd", public(signature, below_autograd, run_backward))
+    # A Function's forward runs without gradients. A compiler takes an update there for one under no_grad, which a gradient
+    # passes by: so the mode is on again, and what keeps autograd out of the operator is the exclusion of its keys.
+    within = torch.enable_grad()(below_autograd)
+    backward_op = define(f"{name}_backward", signature.backward_schema, kernel_backward, empty_gradients(signature))
+    torch.library.impl(f"kernels::{name}", "Autograd", public(signature, below_autograd, run_backward, within=within))
     return public(signature, run, run_backward, op)
 
 
@@ -86,22 +90,18 @@ def differentiable(signature: Signature, forward: Callable, backward: Callable |
     return public(signature, checked(signature.validate, forward), backward)
 
 
-def checked(validate: Callable[..., None], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args):
-        validate(*args)
-        return kernel(*args)
-
-    return call
-
-
 def public(
-    signature: Signature, kernel: Callable, backward: Callable | None = None, op: Callable | None = None
+    signature: Signature,
+    kernel: Callable,
+    backward: Callable | None = None,
+    op: Callable | None = None,
+    within: Callable | None = None,
 ) -> Callable[..., Any]:
     """The function that binds its arguments, and joins the kernel, which checks them, to its backward where a gradient is
-    wanted."""
+    wanted. `within` takes the kernel's place there."""
     names, updates = tuple(signature.types), len(signature.updated)
     inputs = [names.index(name) for name in (*signature.gradients, *signature.passes)] if backward else []
-    plain, transformable = autograd_functions(signature, kernel, backward)
+    plain, transformable = autograd_functions(signature, within or kernel, backward)
     kernel = counting_updates(signature, kernel)
     # Function.apply is this, and before it asks for torch.func's transforms, which `call` does.
     apply = super(torch.autograd.Function, plain).apply
@@ -205,17 +205,6 @@ def counting_updates(signature: Signature, kernel: Callable) -> Callable:
         return result
 
     return call
-
-
-def like_inputs(signature: Signature) -> Callable[..., Any]:
-    """A backward's shape rule: each gradient contiguous and otherwise like its input, which is saved."""
-    inputs = picker((*signature.differentiable, *signature.save), signature.gradients)
-
-    def rule(*args):
-        gradients = tuple(None if of is None else empty_contiguous(of) for of in inputs(args))
-        return gradients if len(gradients) > 1 else gradients[0]
-
-    return rule
 
 
 def define(name: str, schema: str, kernel: Callable, shape_rule: Callable) -> Callable:

@@ -28,7 +28,7 @@ class Signature:
             `-> ()` returns nothing.
         validate: (every parameter) → None; raises the TypeError or ValueError for arguments that are refused, by what they are
             and not by the values in tensors. On a GPU a call like an accepted one is not checked again: see kernels.replay.
-        shape_rule: (every parameter) → the outputs, uninitialised.
+        shape_rule: (every parameter) → the outputs, uninitialised; by default each is contiguous and like the first parameter.
         gradients: the differentiable inputs; none for an operation without a backward.
         passes: of an input that is added to an output, the output's name: its gradient is the output's, as it comes, and the
             backward has nothing to do with it.
@@ -36,20 +36,19 @@ class Signature:
         non_differentiable: outputs without a gradient, such as an LSE or an index.
         native_backward: the backward in PyTorch operators, for gradients that are differentiated in turn. It is given None
             for saved outputs without a gradient, which are no constants: it computes them again.
-        validate_backward: as `validate`, of a backward's arguments.
-        backward_shape_rule: as `shape_rule`, of a backward's arguments; by default like the inputs, if those are saved.
+        validate_backward: as `validate`, of a backward's arguments; `kernels.rules` says what holds of them anyway, and what by
+            default. A gradient looks like its input, which has to be saved if it is unlike the gradients that come in.
     """
 
     schema: str
     validate: Callable[..., None]
-    shape_rule: Callable[..., Any] = lambda *args: None
+    shape_rule: Callable[..., Any] | None = None
     gradients: tuple[str, ...] = ()
     passes: Mapping[str, str] = field(default_factory=dict, hash=False)
     save: tuple[str, ...] = ()
     non_differentiable: tuple[str, ...] = ()
     native_backward: Callable[..., Any] | None = None
-    validate_backward: Callable[..., None] = lambda *args: None
-    backward_shape_rule: Callable[..., Any] | None = None
+    validate_backward: Callable[..., None] | None = None
 
     def __post_init__(self) -> None:
         for name in (*self.gradients, *self.passes, *self.passes.values(), *self.save, *self.non_differentiable):

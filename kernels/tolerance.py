@@ -7,12 +7,13 @@ it likes and may round less than any kernel that does not, and the same sums wit
 - root mean square, per row and over the whole tensor: at most 2 × the baseline's. Rows of fewer than 64 elements are taken
   together with their neighbours: of so few the baseline's own error is small by chance;
 - largest absolute error: at most 4 × the baseline's;
-- either bound is at least unit · max(rms(reference), 1), so that a lucky baseline does not forbid rounding. The unit is
+- either bound is at least unit · rms(reference), so that a lucky baseline does not forbid rounding. The unit is
   eps(dtype) / 2, the rounding of a result, and 4 · eps for float32, whose arithmetic rounds at every step. For a single
   element, |reference| takes the place of the rms where it is larger: an outlier is rounded in
-  proportion to itself;
-- all zeros only where the bound by the baseline's error allows them. The floor is absolute, for results that are small by
-  cancellation, and is larger than a whole result that is small by nature, such as a softmax over many columns;
+  proportion to itself. A row that is small by cancellation has terms as large as others: its rms counts as 4 × the whole
+  tensor's, or as 1 if that is less. And what cancels in float32, in which every kernel computes, leaves float32's unit;
+- all zeros only where the bound by the baseline's error allows them. That floor is absolute, and larger than a whole result in
+  float32 that is small by nature, such as a softmax over many columns;
 - NaN and infinities exactly where the reference, rounded to the dtype, has them;
 - integers and booleans are equal.
 
@@ -60,9 +61,10 @@ def compare(
     if not got.any() and RMS_FACTOR * rms(allowed) < rms(size):
         return math.inf, f"it is all zeros, expected an rms of {float(rms(size)):.3g}"
 
+    whole = rms(size)
     errors = {
-        "rms of a row": (rms_of_rows(error), _rms_bound(rms_of_rows(allowed), rms_of_rows(size), dtype)),
-        "rms": (rms(error), _rms_bound(rms(allowed), rms(size), dtype)),
+        "rms of a row": (rms_of_rows(error), _rms_bound(rms_of_rows(allowed), rms_of_rows(size), whole, dtype)),
+        "rms": (rms(error), _rms_bound(rms(allowed), whole, whole, dtype)),
         "largest error": (error.abs(), _element_bound(allowed, size, dtype)),
     }
     ratios = {what: (one / bound) for what, (one, bound) in errors.items()}
@@ -112,10 +114,16 @@ def first(mask: torch.Tensor) -> tuple[int, ...]:
     return tuple(mask.nonzero()[0].tolist())
 
 
-def _rms_bound(allowed_rms: torch.Tensor, size_rms: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return torch.maximum(RMS_FACTOR * allowed_rms, unit(dtype) * size_rms.clamp(min=1))
+def _floor(size: torch.Tensor, whole: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """For results of that rms, or of that size, in a tensor whose rms is `whole`."""
+    size = torch.maximum(size, (LARGEST_FACTOR * whole).clamp(max=1))
+    return (unit(dtype) * size).clamp(min=unit(torch.float32))
+
+
+def _rms_bound(allowed: torch.Tensor, size: torch.Tensor, whole: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return torch.maximum(RMS_FACTOR * allowed, _floor(size, whole, dtype))
 
 
 def _element_bound(allowed: torch.Tensor, size: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    size = torch.maximum(size.abs(), rms(size).clamp(min=1))
-    return torch.maximum(LARGEST_FACTOR * allowed.abs().max(), unit(dtype) * size)
+    whole = rms(size)
+    return torch.maximum(LARGEST_FACTOR * allowed.abs().max(), _floor(torch.maximum(size.abs(), whole), whole, dtype))

@@ -42,8 +42,10 @@ def small_cases(op):
 
 
 def case_of(op):
-    """A small case with every input, in float32 where the operation has it."""
-    return next(replace(case, params={}, layout="contiguous") for case in small_cases(op))
+    """A small case with every input, in float32 where the operation has it: one without params, if there is one, since a shape
+    that is meant for others need not fit the defaults."""
+    case = min(small_cases(op), key=lambda case: bool(case.params))
+    return replace(case, params={}, layout="contiguous")
 
 
 def needs(op, level, case):
@@ -173,11 +175,8 @@ def test_torch_func(op, level):
 
 
 @pytest.mark.parametrize(("op", "level"), [p for p in LEVELS_OF if p.values[1] != "torchscript"])
-def test_compiles_whole_and_keeps_its_gradient(op, level, request):
+def test_compiles_whole_and_keeps_its_gradient(op, level):
     needs(op, level, case_of(op))
-    if op.updates and level in ("triton", "cuda"):
-        reason = "a tensor that a compiled function is given and updates in place gets a wrong gradient"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
 
     def loss(named):
         return scalar(op, lambda **inputs: public(op)(**inputs, level=level), named, 2)
@@ -201,6 +200,8 @@ def test_gradcheck_in_float64(op):
     few = {name: v[..., :7] if isinstance(v, torch.Tensor) else v for name, v in inputs.items()}
     if op.name == "matmul":  # the rows of w meet the columns of x
         few["w"] = few["w"][:7]
+    if op.name == "rope":  # as many pairs as there are angles
+        few |= {name: inputs[name][..., :14] for name in names}
     if op.name == "cross_entropy":  # of seven classes
         few["target"] = few["target"] % 7
     leaves = [few[name].double().requires_grad_() for name in names]

@@ -12,8 +12,9 @@ from kernels.signature import Signature
 
 def modules(schema, kernel, **fields):
     """A native module and two of kernels, as the files of an operation would be, each with one rung."""
+    signature = Signature(schema, lambda *args: None, **fields)
     native = SimpleNamespace(
-        __file__="native.py", toy_of_modules=kernel, SIGNATURE=Signature(schema, lambda *args: None, **fields)
+        __file__="native.py", toy_of_modules=kernel, validate=signature.validate, SIGNATURE=signature
     )
     ladder = [SimpleNamespace(FORWARD=(Variant(n, "row", kernel, "", ()),)) for n in (4, 5)]
     return native, *ladder

@@ -5,8 +5,7 @@ import torch
 from torch.library import opcheck
 
 from kernels.machine import compiler
-from kernels.operation import Variant
-from kernels.registration import join
+from kernels.registration import register
 from kernels.signature import Signature
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -30,9 +29,8 @@ def kernel(function):
     return call
 
 
-def joined(name, signature, forward, *backward):
-    rungs = [Variant(4, f.__name__, kernel(f), "a toy", ()) for f in (forward, *backward)]
-    return join(signature, name, tuple(rungs[:1]), tuple(rungs[1:]))[0][0]
+def registered(name, signature, forward, *backward):
+    return register(signature, name, *map(kernel, (forward, *backward)))
 
 
 def log_softmax(x, scale):
@@ -49,7 +47,7 @@ def native_log_softmax_backward(dy, x, lse, scale):
     return log_softmax_backward(dy, x, (x * scale).logsumexp(-1), scale)
 
 
-LOG_SOFTMAX = joined(
+LOG_SOFTMAX = registered(
     "toy_log_softmax",
     Signature(
         "(Tensor x, float scale=1.0) -> (Tensor y, Tensor lse)",
@@ -73,7 +71,7 @@ def softmax_backward(dy, y):
     return y * (dy - (dy * y).sum(-1, keepdim=True))
 
 
-SOFTMAX = joined(
+SOFTMAX = registered(
     "toy_softmax",
     Signature(
         "(Tensor x) -> Tensor y",
@@ -82,7 +80,6 @@ SOFTMAX = joined(
         gradients=("x",),
         save=("y",),
         native_backward=softmax_backward,
-        backward_shape_rule=lambda dy, y: torch.empty_like(y),
     ),
     softmax,
     softmax_backward,
@@ -103,7 +100,7 @@ def rotate_backward(dq, dk, angle):
     return rotated(dq, -angle), rotated(dk, -angle)
 
 
-ROTATE = joined(
+ROTATE = registered(
     "toy_rotate",
     Signature(
         "(Tensor(a!) q, Tensor(b!) k, Tensor angle) -> ()",
@@ -111,7 +108,6 @@ ROTATE = joined(
         gradients=("q", "k"),
         save=("angle",),
         native_backward=rotate_backward,
-        backward_shape_rule=lambda dq, dk, angle: (torch.empty_like(dq), torch.empty_like(dk)),
     ),
     rotate,
     rotate_backward,
@@ -122,7 +118,7 @@ def argmax(x):
     return x.argmax(-1)
 
 
-ARGMAX = joined(
+ARGMAX = registered(
     "toy_argmax",
     Signature("(Tensor x) -> Tensor index", validate, lambda x: x.new_empty(x.shape[:1], dtype=torch.int64)),
     argmax,
@@ -200,6 +196,27 @@ def test_compiles_whole_and_keeps_its_gradient(toy, native):
     gradients = (torch.autograd.grad(f(x).sin().sum(), x)[0] for f in (compiled, lambda x: native(x.sin())))
     torch.testing.assert_close(*gradients)
     assert len(ran) == 2, f"a forward and a backward, not {ran}"
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "no_grad"])
+def test_a_compiled_function_updates_what_it_is_given(recorded):
+    """The gradient is turned back where the update is recorded, and passes by one under no_grad."""
+
+    def loss(q, k):
+        with torch.set_grad_enabled(recorded):
+            ROTATE(q, k, ANGLE)
+        return q.sin().sum() + (q * k).sum()
+
+    def run(loss):
+        leaves = [(X + n).requires_grad_() for n in (0, 1)]
+        q, k = (leaf * 2 for leaf in leaves)
+        gradients = torch.autograd.grad(loss(q, k), leaves)
+        return *gradients, q.detach(), k.detach(), type(q.grad_fn).__name__ if not recorded else None
+
+    torch.compiler.reset()
+    one, other = run(torch.compile(loss, fullgraph=True, backend="aot_eager")), run(loss)
+    torch.testing.assert_close(one[:4], other[:4])
+    assert one[4] == other[4], "no_grad leaves the history of a tensor as it is"
 
 
 def test_an_operation_without_a_gradient():

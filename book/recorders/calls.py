@@ -31,7 +31,7 @@ from kernels.measure.recorded.calls import kernel
 from kernels.measure.results import facts, file_name
 from kernels.operation import operation
 from kernels.ops.layer_norm import cuda, triton_forward
-from kernels.ops.layer_norm.arguments import validate_for_kernel
+from kernels.ops.layer_norm.arguments import validate
 from kernels.ops.layer_norm.native import layer_norm_backward
 
 OP = operation("layer_norm")
@@ -102,7 +102,7 @@ def parts(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> dict[tup
     for level, rung in (("triton", triton_forward.FORWARD[-1]), ("cuda", cuda.FORWARD[-1])):
         found[level, "python_us"] = functools.partial(rung.fn, x, weight, bias, 1e-5)
         found[level, "allocation_us"] = functools.partial(torch.empty_like, x)
-        found[level, "checks_us"] = functools.partial(validate_for_kernel, x, weight, bias, 1e-5)
+        found[level, "checks_us"] = functools.partial(validate, x, weight, bias, 1e-5)
     return found
 
 

@@ -15,6 +15,7 @@ DEVICE = Path(__file__).parent / "device"
 """The folder of the headers that kernels share."""
 
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"')
+_INCLUDE_LINES = re.compile(rf"^{_INCLUDE.pattern}", re.MULTILINE)
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)(?:[ \t]+(once)\b)?")
 
 
@@ -52,6 +53,15 @@ def expanded(code: str, filename: str, folder: Path | None) -> tuple[str, dict[s
         return "" if path in within else placed(texts[name], name, path.parent, (*within, path))
 
     return placed(code, filename, folder, ()) if _INCLUDE.search(code) else code, texts
+
+
+def with_includes(path: Path) -> list[Path]:
+    """The file and those of ours that it includes, directly or through others."""
+    found = [path]
+    for file in found:
+        lines = (match.group() for match in _INCLUDE_LINES.finditer(file.read_text()))
+        found += [own for line in lines if (own := _own(line, file.parent)) and own not in found]
+    return found
 
 
 def _own(line: str, folder: Path | None) -> Path | None:

@@ -6,11 +6,9 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, norm_columns, scalar_threads
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("add_rms_norm.cu")
 
@@ -39,6 +37,5 @@ def columns(dy, dh, h, weight, eps):
     return dx, dresidual, dweight
 
 
-SOURCE = (FILE, DEVICE / "reductions.cuh", NORM_COLUMNS, COLUMN_SUMS, Path(__file__))
-FORWARD = (Variant(5, "warp", warp, "one block a row, the sum by shuffles", SOURCE, needs_compiler),)
-BACKWARD = (Variant(5, "columns", columns, "dx by rows, dweight by columns", SOURCE, needs_compiler),)
+FORWARD = (rung(5, "warp", warp, "one block a row, the sum by shuffles", FILE, NORM_COLUMNS, COLUMN_SUMS),)
+BACKWARD = (rung(5, "columns", columns, "dx by rows, dweight by columns", FILE, NORM_COLUMNS, COLUMN_SUMS),)

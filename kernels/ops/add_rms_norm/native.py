@@ -3,7 +3,6 @@
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.signature import Signature
 
 
@@ -39,11 +38,8 @@ def validate(x, residual, weight, eps) -> None:
 
 SIGNATURE = Signature(
     "(Tensor x, Tensor residual, Tensor weight, float eps=1e-6) -> (Tensor y, Tensor h)",
-    validate=arguments.of_kernels(validate),
-    shape_rule=lambda x, residual, weight, eps: (empty_contiguous(x), empty_contiguous(x)),
+    validate=validate,
     gradients=("x", "residual", "weight"),
     save=("h", "weight"),
     native_backward=add_rms_norm_backward,
-    validate_backward=arguments.gradients_like("h", "dy", "dh"),
-    backward_shape_rule=lambda dy, dh, h, weight, eps: tuple(map(empty_contiguous, (h, h, weight))),
 )

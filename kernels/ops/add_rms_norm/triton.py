@@ -1,18 +1,15 @@
 """Level 4: addition and RMS norm in Triton, forward and backward; rows of any width are read twice."""
 
-from pathlib import Path
-
 import torch
 import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
-from kernels.operation import Variant
+from kernels.rung import rung
 from kernels.triton import column_sums
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
-from kernels.unsupported import needs_interpreter
 
 
 @triton.jit
@@ -109,6 +106,5 @@ def columns(dy, dh, h, weight, eps):
     return dx, dresidual, sums.add_up()[0]
 
 
-SOURCE = (Path(__file__), Path(column_sums.__file__))
-FORWARD = (Variant(4, "passes", passes, "one program a row, read twice", SOURCE, needs_interpreter),)
-BACKWARD = (Variant(4, "columns", columns, "statistics by rows, then all else by columns", SOURCE, needs_interpreter),)
+FORWARD = (rung(4, "passes", passes, "one program a row, read twice", column_sums),)
+BACKWARD = (rung(4, "columns", columns, "statistics by rows, then all else by columns", column_sums),)

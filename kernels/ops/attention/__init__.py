@@ -27,7 +27,7 @@ from kernels.ops.attention import (
     wrong,
 )
 from kernels.ops.attention.cases import CASES, backward_cost, cost, few, make_inputs
-from kernels.ops.attention.native import SIGNATURE, validate
+from kernels.ops.attention.native import SIGNATURE
 from kernels.ops.attention.peers import PEERS
 from kernels.registration import join
 
@@ -61,10 +61,7 @@ def attention(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, q)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(q, k, v, causal, window, scale)
-    return OPERATION.defaults[number](q, k, v, causal, window, scale)
+    return OPERATION.defaults[levels.chosen(level, q)](q, k, v, causal, window, scale)
 
 
 def seen(q, k, causal, window):
@@ -133,5 +130,6 @@ OPERATION = Operation(
     cost=cost,
     backward_cost=backward_cost,
     cases=CASES,
+    validate=native.validate,
     few=few,
 )

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.attention import band as bands
 from kernels.ops.attention.band import band, hidden
@@ -149,7 +148,6 @@ def validate_for_kernel(q, *others) -> None:
 
 
 def validate_backward(dy, q, k, v, y, state, *parameters) -> None:
-    validate_for_kernel(q, k, v, *parameters)
     arguments.like("dy", dy, q.shape, "q", q)
     arguments.like("y", y, q.shape, "q", q)
     if state.shape != (*q.shape[:-1], 2) or state.dtype != torch.float32:
@@ -167,11 +165,6 @@ SIGNATURE = Signature(  # of kernels, whose backward is given more than their ca
     non_differentiable=("lse", "state"),
     native_backward=attention_backward,
     validate_backward=validate_backward,
-    backward_shape_rule=lambda dy, q, k, v, *others: (
-        empty_contiguous(q),
-        empty_contiguous(k),
-        empty_contiguous(v),
-    ),
 )
 NATIVE_SIGNATURE = replace(
     SIGNATURE,

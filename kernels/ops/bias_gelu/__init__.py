@@ -18,7 +18,6 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation
 from kernels.ops.bias_gelu import cuda, native, triton, wrong
 from kernels.ops.bias_gelu.cases import CASES, make_inputs
-from kernels.ops.bias_gelu.native import validate
 from kernels.unsupported import needs_compiler
 
 
@@ -41,10 +40,7 @@ def bias_gelu(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, bias, approximate)
-    return OPERATION.defaults[number](x, bias, approximate)
+    return OPERATION.defaults[levels.chosen(level, x)](x, bias, approximate)
 
 
 def reference(x, bias, approximate="none"):

@@ -28,22 +28,10 @@ def validate(x, bias, approximate) -> None:
     arguments.choice("approximate", approximate, tuple(GELU))
 
 
-def validate_for_kernel(x, bias, approximate) -> None:
-    validate(x, bias, approximate)
-    arguments.for_kernels("x", x)
-
-
-def validate_backward(dy, x, bias, approximate) -> None:
-    validate_for_kernel(x, bias, approximate)
-    arguments.like("dy", dy, x.shape, "x", x)
-
-
 SIGNATURE = Signature(
     "(Tensor x, Tensor bias, str approximate='none') -> Tensor y",
-    validate=validate_for_kernel,
-    shape_rule=lambda x, bias, approximate: arguments.empty_contiguous(x),
+    validate=validate,
     gradients=("x", "bias"),
     save=("x", "bias"),
     native_backward=bias_gelu_backward,
-    validate_backward=validate_backward,
 )

@@ -17,7 +17,6 @@ from kernels import levels
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.cross_entropy import cuda, native, triton, wrong
 from kernels.ops.cross_entropy.cases import CASES, make_inputs
-from kernels.ops.cross_entropy.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -50,10 +49,7 @@ def cross_entropy(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, target, ignore_index, label_smoothing, z_loss)
-    return OPERATION.defaults[number](x, target, ignore_index, label_smoothing, z_loss)
+    return OPERATION.defaults[levels.chosen(level, x)](x, target, ignore_index, label_smoothing, z_loss)
 
 
 def reference(x, target, ignore_index=-100, label_smoothing=0.0, z_loss=0.0):

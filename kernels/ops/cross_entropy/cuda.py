@@ -5,12 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import VECTOR_BYTES, in_vectors, scalar_threads
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
 from kernels.ops.cross_entropy.native import empty_outputs
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("cross_entropy.cu")
 VECTORS = 4  # of a thread of the backward
@@ -53,6 +51,5 @@ def blocks(dloss, x, target, lse, *parameters):
     return dx
 
 
-SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("parts", "values", "vectors", "reductions")), Path(__file__))
-FORWARD = (Variant(5, "online", online, "one block a row, read once by vectors", SOURCE, needs_compiler),)
-BACKWARD = (Variant(5, "backward-blocks", blocks, "parts of rows, from the saved lse", SOURCE, needs_compiler),)
+FORWARD = (rung(5, "online", online, "one block a row, read once by vectors", FILE),)
+BACKWARD = (rung(5, "backward-blocks", blocks, "parts of rows, from the saved lse", FILE),)

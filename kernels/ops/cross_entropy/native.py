@@ -5,7 +5,6 @@ from typing import Any
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.signature import Signature
 
 
@@ -59,13 +58,7 @@ def validate(x, target, ignore_index, label_smoothing, z_loss) -> None:
     arguments.number("z_loss", z_loss)
 
 
-def validate_for_kernel(x, *others: Any) -> None:
-    validate(x, *others)
-    arguments.for_kernels("x", x)
-
-
 def validate_backward(dloss, x, target, lse, *parameters: Any) -> None:
-    validate_for_kernel(x, target, *parameters)
     for name, value, dtype in (("dloss", dloss, torch.float32), ("lse", lse, torch.float64)):
         if value.shape != target.shape:
             raise ValueError(f"{name}: got shape {tuple(value.shape)}, expected {tuple(target.shape)} like target")
@@ -81,12 +74,11 @@ def empty_outputs(x, target, *parameters: Any) -> tuple[torch.Tensor, torch.Tens
 SIGNATURE = Signature(
     "(Tensor x, Tensor target, int ignore_index=-100, float label_smoothing=0.0, float z_loss=0.0)"
     " -> (Tensor loss, Tensor lse)",
-    validate=validate_for_kernel,
+    validate=validate,
     shape_rule=empty_outputs,
     gradients=("x",),
     save=("x", "target", "lse"),
     non_differentiable=("lse",),
     native_backward=cross_entropy_backward,
     validate_backward=validate_backward,
-    backward_shape_rule=lambda dloss, x, *others: empty_contiguous(x),
 )

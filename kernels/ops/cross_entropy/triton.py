@@ -4,16 +4,13 @@ online             one program a row, which is read once: each lane keeps the la
 backward-blocks    one program a part of a row, from what the forward saved: dx is written where x is read.
 """
 
-from pathlib import Path
-
 import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.operation import Variant
 from kernels.ops.cross_entropy.native import empty_outputs
+from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
-from kernels.unsupported import needs_interpreter
 
 # The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
 LOWEST = tl.constexpr(-3.4028234663852886e38)
@@ -118,6 +115,5 @@ def blocks(dloss, x, target, lse, *parameters):
     return dx
 
 
-SOURCE = (Path(__file__),)
-FORWARD = (Variant(4, "online", online, "one program a row, which is read once", SOURCE, needs_interpreter),)
-BACKWARD = (Variant(4, "backward-blocks", blocks, "parts of rows, from the saved lse", SOURCE, needs_interpreter),)
+FORWARD = (rung(4, "online", online, "one program a row, which is read once"),)
+BACKWARD = (rung(4, "backward-blocks", blocks, "parts of rows, from the saved lse"),)

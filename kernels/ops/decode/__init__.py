@@ -25,7 +25,7 @@ from kernels import levels
 from kernels.operation import Operation, Peer
 from kernels.ops.decode import cuda, native, triton, wrong
 from kernels.ops.decode.cases import CASES, cost, few, full, make_inputs
-from kernels.ops.decode.native import gathered, validate
+from kernels.ops.decode.native import gathered
 
 
 def decode(
@@ -63,10 +63,7 @@ def decode(
             large for the largest, and a page out of range is an assertion of PyTorch's.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, q)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(q, k, v, lengths, table, scale)
-    return OPERATION.defaults[number](q, k, v, lengths, table, scale)
+    return OPERATION.defaults[levels.chosen(level, q)](q, k, v, lengths, table, scale)
 
 
 def reference(q, k, v, lengths, table=None, scale=None):

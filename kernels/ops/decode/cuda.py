@@ -5,14 +5,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import heads_in_vectors, power_of_2_from
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
 from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("decode.cu")
 REGISTERS_FILE = Path(__file__).with_name("decode_registers.cu")
@@ -77,17 +75,8 @@ def by_parts(file, name, most, threads, parameters, q, k, v, lengths, table, sca
     return y, lse
 
 
-SOURCE = (
-    FILE,
-    FILE.with_suffix(".cuh"),
-    *(DEVICE / f"{name}.cuh" for name in ("packs", "parts")),
-    Path(__file__),
-    Path(cache.__file__),
-)
 FORWARD = (
-    Variant(5, "warp", warp, "a warp a query, which reads all of its keys", SOURCE, needs_compiler),
-    Variant(5, "split", split, "parts of the keys, each read once for a group of heads", SOURCE, needs_compiler),
-    Variant(
-        5, "registers", registers, "parts that go from memory to registers", (REGISTERS_FILE, *SOURCE), needs_compiler
-    ),
+    rung(5, "warp", warp, "a warp a query, which reads all of its keys", FILE, cache),
+    rung(5, "split", split, "parts of the keys, each read once for a group of heads", FILE, cache),
+    rung(5, "registers", registers, "parts that go from memory to registers", REGISTERS_FILE, FILE, cache),
 )

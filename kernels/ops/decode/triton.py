@@ -1,18 +1,15 @@
 """Level 4: decoding in Triton. A program has a part of a sequence's keys, for all query heads of a group; a second kernel
 joins the parts. Tensor cores take 16 rows at least: where a group has fewer heads, the others are zeros, and no bytes."""
 
-from pathlib import Path
-
 import torch
 import triton
 import triton.language as tl
 
-from kernels.operation import Variant
 from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
+from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
-from kernels.unsupported import needs_interpreter
 
 LOG2_E = tl.constexpr(1.4426950408889634)  # exp(x) = exp2(x · log2 e), and a GPU has exp2
 TILE, FLOAT_TILE = 4_096, 2_048  # values of keys that are read at once: half types, float32
@@ -138,5 +135,4 @@ def split(q, k, v, lengths, table, scale):
     return y, lse
 
 
-SOURCE = (Path(__file__), Path(cache.__file__))
-FORWARD = (Variant(4, "split", split, "parts of the keys, joined by a second kernel", SOURCE, needs_interpreter),)
+FORWARD = (rung(4, "split", split, "parts of the keys, joined by a second kernel", cache),)

@@ -14,7 +14,6 @@ from kernels import levels
 from kernels.operation import Case, Cost, Operation
 from kernels.ops.embedding import cuda, native, triton, wrong
 from kernels.ops.embedding.cases import CASES, VOCABULARY, few, make_inputs
-from kernels.ops.embedding.native import validate
 
 
 def embedding(
@@ -37,10 +36,7 @@ def embedding(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, weight)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(index, weight, padding_idx)
-    return OPERATION.defaults[number](index, weight, padding_idx)
+    return OPERATION.defaults[levels.chosen(level, weight)](index, weight, padding_idx)
 
 
 def reference(index, weight, padding_idx=None):

@@ -6,12 +6,10 @@ from pathlib import Path
 import torch
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import pack_size, scalar_threads
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
 from kernels.ops.embedding.native import empty_rows
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("embedding.cu")
 ROWS = 1_024  # of the table, whose chains one warp makes
@@ -56,14 +54,11 @@ def collect(dy, index, weight, padding_idx):
     return dweight
 
 
-SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "vectors")), Path(__file__))
 FORWARD = (
-    Variant(5, "values", partial(gather, False), "one block an index, value by value", SOURCE, needs_compiler),
-    Variant(5, "packs", partial(gather, True), "as wide loads as the rows allow", SOURCE, needs_compiler),
+    rung(5, "values", partial(gather, False), "one block an index, value by value", FILE),
+    rung(5, "packs", partial(gather, True), "as wide loads as the rows allow", FILE),
 )
 BACKWARD = (
-    Variant(
-        5, "atomic", atomic, "an atomic addition for each value that comes", SOURCE, needs_compiler, deterministic=False
-    ),
-    Variant(5, "collect", collect, "each row adds up its own tokens, in their order", SOURCE, needs_compiler),
+    rung(5, "atomic", atomic, "an atomic addition for each value that comes", FILE, deterministic=False),
+    rung(5, "collect", collect, "each row adds up its own tokens, in their order", FILE),
 )

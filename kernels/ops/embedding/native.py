@@ -5,7 +5,6 @@ from typing import Any
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.signature import Signature
 
 
@@ -39,13 +38,7 @@ def validate(index, weight, padding_idx) -> None:
     arguments.below("index", index, V)
 
 
-def validate_for_kernel(index, weight, padding_idx) -> None:
-    validate(index, weight, padding_idx)
-    arguments.for_kernels("weight", weight)
-
-
 def validate_backward(dy, index, weight, padding_idx) -> None:
-    validate_for_kernel(index, weight, padding_idx)
     rows = *index.shape, weight.shape[1]
     arguments.like("dy", dy, rows, "weight", weight, why="the shape of index and the columns of weight")
 
@@ -57,11 +50,10 @@ def empty_rows(index, weight, *parameters: Any) -> torch.Tensor:
 
 SIGNATURE = Signature(
     "(Tensor index, Tensor weight, int? padding_idx=None) -> Tensor",
-    validate=validate_for_kernel,
+    validate=validate,
     shape_rule=empty_rows,
     gradients=("weight",),
     save=("index", "weight"),
     native_backward=embedding_backward,
     validate_backward=validate_backward,
-    backward_shape_rule=lambda dy, index, weight, padding_idx: empty_contiguous(weight),
 )

@@ -5,17 +5,14 @@ atomic     backward: an atomic addition for each value that comes, into float32.
 collect    backward: each token finds the next one of the same row, and the first of them adds all up, in their order.
 """
 
-from pathlib import Path
-
 import torch
 import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.operation import Variant
 from kernels.ops.embedding.native import empty_rows
+from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
-from kernels.unsupported import needs_interpreter
 
 WIDEST_BLOCK = 1_024
 TOKENS = 64  # that look for the next ones like them, and that they are compared with at once
@@ -130,9 +127,8 @@ def collect(dy, index, weight, padding_idx):
     return dweight
 
 
-SOURCE = (Path(__file__),)
-FORWARD = (Variant(4, "gather", gather, "one program an index and a part of its row", SOURCE, needs_interpreter),)
+FORWARD = (rung(4, "gather", gather, "one program an index and a part of its row"),)
 BACKWARD = (
-    Variant(4, "atomic", atomic, "an atomic addition for each value", SOURCE, needs_interpreter, deterministic=False),
-    Variant(4, "collect", collect, "the first token of a row adds up all of them", SOURCE, needs_interpreter),
+    rung(4, "atomic", atomic, "an atomic addition for each value", deterministic=False),
+    rung(4, "collect", collect, "the first token of a row adds up all of them"),
 )

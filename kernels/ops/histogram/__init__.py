@@ -13,7 +13,6 @@ from kernels import levels
 from kernels.operation import Case, Cost, Operation
 from kernels.ops.histogram import cuda, native, triton, wrong
 from kernels.ops.histogram.cases import BINS, CASES, make_inputs
-from kernels.ops.histogram.native import validate
 
 
 def histogram(x: torch.Tensor, bins: int, level: int | str | None = None) -> torch.Tensor:
@@ -32,10 +31,7 @@ def histogram(x: torch.Tensor, bins: int, level: int | str | None = None) -> tor
             a GPU, where a look at the values would wait for the GPU, an assertion of the kernel that names x.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, bins)
-    return OPERATION.defaults[number](x, bins)
+    return OPERATION.defaults[levels.chosen(level, x)](x, bins)
 
 
 def reference(x, bins):

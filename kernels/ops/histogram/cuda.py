@@ -6,9 +6,8 @@ import torch
 
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
-from kernels.operation import Variant
 from kernels.ops.histogram.native import empty_counts
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("histogram.cu")
 THREADS = 256
@@ -35,8 +34,7 @@ def private(x, bins):
     return counted(True, x, bins)
 
 
-SOURCE = (FILE, Path(__file__))
 FORWARD = (
-    Variant(5, "global", through_global, "an atomic addition in global memory a value", SOURCE, needs_compiler),
-    Variant(5, "private", private, "each block counts in shared memory first", SOURCE, needs_compiler),
+    rung(5, "global", through_global, "an atomic addition in global memory a value", FILE),
+    rung(5, "private", private, "each block counts in shared memory first", FILE),
 )

@@ -4,16 +4,13 @@ global     an atomic addition in global memory for each value.
 private    a program counts many values in a tensor of its own, and adds that to the counts of all.
 """
 
-from pathlib import Path
-
 import triton
 import triton.language as tl
 
 from kernels.machine import multiprocessors
-from kernels.operation import Variant
 from kernels.ops.histogram.native import empty_counts
+from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
-from kernels.unsupported import needs_interpreter
 
 MOST_PRIVATE = 2_048  # bins that a program has room for
 BLOCK = 1_024
@@ -69,8 +66,7 @@ def private(x, bins):
     return counts
 
 
-SOURCE = (Path(__file__),)
 FORWARD = (
-    Variant(4, "global", through_global, "an atomic addition for each value", SOURCE, needs_interpreter),
-    Variant(4, "private", private, "a program counts many values first", SOURCE, needs_interpreter),
+    rung(4, "global", through_global, "an atomic addition for each value"),
+    rung(4, "private", private, "a program counts many values first"),
 )

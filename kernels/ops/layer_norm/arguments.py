@@ -8,24 +8,18 @@ from kernels.arguments import KERNEL_DTYPES, fits
 
 def validate(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> None:
     """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
+    if accepted(x, weight, bias, eps):
+        return
     arguments.floating("x", x)
     for name, tensor in (("weight", weight), ("bias", bias)):
         arguments.like(name, tensor, x.shape[-1:], "x", x, why="the last dimension of x", optional=True)
     arguments.number("eps", eps)
 
 
-def validate_for_kernel(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> None:
-    """As `validate`, and only the dtypes that the kernels of levels 4 and 5 are written for."""
-    if accepted(x, weight, bias, eps):
-        return
-    validate(x, weight, bias, eps)
-    arguments.for_kernels("x", x)
-
-
 def accepted(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> bool:
-    """True only for arguments that `validate_for_kernel` has nothing against; False for those it should look at closely.
+    """True only for arguments that `validate` has nothing against; False for those it should look at closely.
 
-    What checking costs, every call pays: the questions behind the messages of `validate` are worth their microseconds only
+    What checking costs, every call pays: the questions behind its messages are worth their microseconds only
     where a message is due.
     """
     if not isinstance(x, torch.Tensor) or type(eps) is not float or not eps >= 0:
@@ -38,8 +32,3 @@ def accepted(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | 
         and (weight is None or fits(weight, dtype, columns, device))
         and (bias is None or fits(bias, dtype, columns, device))
     )
-
-
-def validate_gradient(dy: torch.Tensor, x: torch.Tensor) -> None:
-    """Raise a TypeError or ValueError unless dy could be the gradient of an output made from x."""
-    arguments.like("dy", dy, x.shape, "x", x)

@@ -15,7 +15,6 @@ from kernels import levels
 from kernels.operation import Cost, Operation
 from kernels.ops.layer_norm_gelu import cuda, native, triton_backward, triton_forward, wrong
 from kernels.ops.layer_norm_gelu.cases import CASES, make_inputs
-from kernels.ops.layer_norm_gelu.native import validate
 
 
 def layer_norm_gelu(
@@ -38,10 +37,7 @@ def layer_norm_gelu(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, weight, bias, eps)
-    return OPERATION.defaults[number](x, weight, bias, eps)
+    return OPERATION.defaults[levels.chosen(level, x)](x, weight, bias, eps)
 
 
 def reference(x, weight, bias, eps=1e-5):

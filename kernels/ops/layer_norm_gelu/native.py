@@ -31,22 +31,10 @@ def validate(x, weight, bias, eps) -> None:
     arguments.number("eps", eps)
 
 
-def validate_for_kernel(x, weight, bias, eps) -> None:
-    validate(x, weight, bias, eps)
-    arguments.for_kernels("x", x)
-
-
-def validate_backward(dy, x, weight, bias, eps) -> None:
-    validate_for_kernel(x, weight, bias, eps)
-    arguments.like("dy", dy, x.shape, "x", x)
-
-
 SIGNATURE = Signature(
     "(Tensor x, Tensor weight, Tensor bias, float eps=1e-5) -> Tensor y",
-    validate=validate_for_kernel,
-    shape_rule=lambda x, weight, bias, eps: arguments.empty_contiguous(x),
+    validate=validate,
     gradients=("x", "weight", "bias"),
     save=("x", "weight", "bias"),
     native_backward=layer_norm_gelu_backward,
-    validate_backward=validate_backward,
 )

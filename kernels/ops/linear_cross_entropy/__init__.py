@@ -16,7 +16,6 @@ from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops import cross_entropy as of_logits
 from kernels.ops.linear_cross_entropy import chunked, native, wrong
 from kernels.ops.linear_cross_entropy.cases import CASES, few, make_inputs
-from kernels.ops.linear_cross_entropy.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -42,10 +41,7 @@ def linear_cross_entropy(
 
     Returns and raises what `kernels.cross_entropy` does.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, weight, target, ignore_index, label_smoothing, z_loss)
-    return OPERATION.defaults[number](x, weight, target, ignore_index, label_smoothing, z_loss)
+    return OPERATION.defaults[levels.chosen(level, x)](x, weight, target, ignore_index, label_smoothing, z_loss)
 
 
 def reference(x, weight, target, *args, **kwargs):

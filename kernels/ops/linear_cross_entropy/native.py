@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.ops.cross_entropy.native import cross_entropy, cross_entropy_backward, empty_outputs
 from kernels.signature import Signature
 
@@ -43,13 +42,7 @@ def validate(x, weight, target, ignore_index, label_smoothing, z_loss) -> None:
     arguments.number("z_loss", z_loss)
 
 
-def validate_for_kernel(x, *others: Any) -> None:
-    validate(x, *others)
-    arguments.for_kernels("x", x)
-
-
 def validate_backward(dloss, x, weight, target, lse, *parameters: Any) -> None:
-    validate_for_kernel(x, weight, target, *parameters)
     for name, value, dtype in (("dloss", dloss, torch.float32), ("lse", lse, torch.float64)):
         if value.shape != target.shape:
             raise ValueError(f"{name}: got shape {tuple(value.shape)}, expected {tuple(target.shape)} like target")
@@ -60,12 +53,11 @@ def validate_backward(dloss, x, weight, target, lse, *parameters: Any) -> None:
 SIGNATURE = Signature(
     "(Tensor x, Tensor weight, Tensor target, int ignore_index=-100, float label_smoothing=0.0, float z_loss=0.0)"
     " -> (Tensor loss, Tensor lse)",
-    validate=validate_for_kernel,
+    validate=validate,
     shape_rule=lambda x, weight, target, *parameters: empty_outputs(x, target),
     gradients=("x", "weight"),
     save=("x", "weight", "target", "lse"),
     non_differentiable=("lse",),
     native_backward=linear_cross_entropy_backward,
     validate_backward=validate_backward,
-    backward_shape_rule=lambda dloss, x, weight, *others: (empty_contiguous(x), empty_contiguous(weight)),
 )

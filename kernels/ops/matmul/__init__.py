@@ -14,7 +14,6 @@ from kernels.operation import Operation, Peer
 from kernels.ops.matmul import cuda, native, triton, wrong
 from kernels.ops.matmul.cases import CASES, backward_cost, cost, few, make_inputs
 from kernels.ops.matmul.in_order import in_order
-from kernels.ops.matmul.native import validate
 
 
 def matmul(
@@ -42,10 +41,7 @@ def matmul(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, w, bias, activation)
-    return OPERATION.defaults[number](x, w, bias, activation)
+    return OPERATION.defaults[levels.chosen(level, x)](x, w, bias, activation)
 
 
 def reference(x, w, bias=None, activation="none"):

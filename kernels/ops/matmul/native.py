@@ -60,19 +60,13 @@ def validate(x, w, bias, activation) -> None:
         raise ValueError(f"activation: got {activation!r}, expected one of {', '.join(map(repr, ACTIVATIONS))}")
 
 
-def validate_for_kernel(x, w, bias, activation) -> None:
-    validate(x, w, bias, activation)
-    arguments.for_kernels("x", x)
-
-
 def validate_backward(dy, x, w, bias, activation) -> None:
-    validate_for_kernel(x, w, bias, activation)
     arguments.like("dy", dy, (*x.shape[:-1], w.shape[-1]), "x", x)
 
 
 SIGNATURE = Signature(
     '(Tensor x, Tensor w, Tensor? bias=None, str activation="none") -> Tensor y',
-    validate=validate_for_kernel,
+    validate=validate,
     shape_rule=lambda x, w, bias, activation: x.new_empty((*x.shape[:-1], w.shape[-1])),
     gradients=("x", "w", "bias"),
     save=("x", "w", "bias"),

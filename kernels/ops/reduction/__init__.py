@@ -12,7 +12,7 @@ from kernels import levels
 from kernels.operation import Case, Cost, Operation
 from kernels.ops.reduction import cuda, native, triton, wrong
 from kernels.ops.reduction.cases import CASES, make_inputs
-from kernels.ops.reduction.native import reduced_shape, validate
+from kernels.ops.reduction.native import reduced_shape
 
 
 def reduction(
@@ -34,10 +34,7 @@ def reduction(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, kind, dim)
-    return OPERATION.defaults[number](x, kind, dim)
+    return OPERATION.defaults[levels.chosen(level, x)](x, kind, dim)
 
 
 def reference(x, kind="sum", dim=-1):

@@ -6,9 +6,8 @@ import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
 from kernels.ops.reduction.native import empty_outputs
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("reduction.cu")
 THREADS = 256
@@ -46,6 +45,5 @@ def spread(dy, x, index, kind, dim):
     return dx
 
 
-SOURCE = (FILE, Path(__file__))
-FORWARD = (Variant(5, "lanes", lanes, "neighbouring lanes read neighbouring columns", SOURCE, needs_compiler),)
-BACKWARD = (Variant(5, "spread", spread, "a thread an element", SOURCE, needs_compiler),)
+FORWARD = (rung(5, "lanes", lanes, "neighbouring lanes read neighbouring columns", FILE),)
+BACKWARD = (rung(5, "spread", spread, "a thread an element", FILE),)

@@ -3,7 +3,6 @@
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.signature import Signature
 
 KINDS = ("sum", "mean", "max")
@@ -44,8 +43,6 @@ def validate(x, kind, dim) -> None:
 
 
 def validate_backward(dy, x, index, kind, dim) -> None:
-    validate(x, kind, dim)
-    arguments.for_kernels("x", x)
     arguments.like("dy", dy, reduced_shape(x.shape, dim), "x", x, why=f"the shape of x without its dimension {dim}")
 
 
@@ -57,12 +54,11 @@ def empty_outputs(x, kind, dim) -> tuple[torch.Tensor, torch.Tensor]:
 
 SIGNATURE = Signature(
     '(Tensor x, str kind="sum", int dim=-1) -> (Tensor y, Tensor index)',
-    validate=arguments.of_kernels(validate),
+    validate=validate,
     shape_rule=empty_outputs,
     gradients=("x",),
     save=("x", "index"),
     non_differentiable=("index",),
     native_backward=reduction_backward,
     validate_backward=validate_backward,
-    backward_shape_rule=lambda dy, x, *others: empty_contiguous(x),
 )

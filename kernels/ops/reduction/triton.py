@@ -3,17 +3,14 @@
 One kernel for both directions: it goes over K values for each of P results, and strides say where they lie.
 """
 
-from pathlib import Path
-
 import triton
 import triton.language as tl
 
 from kernels.arguments import empty_contiguous
-from kernels.operation import Variant
 from kernels.ops.reduction.cuda import matrix
 from kernels.ops.reduction.native import empty_outputs
+from kernels.rung import rung
 from kernels.triton.launch import launch
-from kernels.unsupported import needs_interpreter
 
 
 @triton.jit
@@ -91,6 +88,5 @@ def spread(dy, x, index, kind, dim):
     return dx
 
 
-SOURCE = (Path(__file__),)
-FORWARD = (Variant(4, "strided", strided, "one kernel for rows and columns", SOURCE, needs_interpreter),)
-BACKWARD = (Variant(4, "spread", spread, "one program a part of a row", SOURCE, needs_interpreter),)
+FORWARD = (rung(4, "strided", strided, "one kernel for rows and columns"),)
+BACKWARD = (rung(4, "spread", spread, "one program a part of a row"),)

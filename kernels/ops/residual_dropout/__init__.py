@@ -18,7 +18,7 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.residual_dropout import cuda, native, triton, wrong
 from kernels.ops.residual_dropout.cases import CASES, make_inputs
-from kernels.ops.residual_dropout.native import SIGNATURE, dropped, validate
+from kernels.ops.residual_dropout.native import SIGNATURE, dropped
 from kernels.registration import join
 
 
@@ -44,10 +44,7 @@ def residual_dropout(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, residual, p, seed)
-    return OPERATION.defaults[number](x, residual, p, seed)
+    return OPERATION.defaults[levels.chosen(level, x)](x, residual, p, seed)
 
 
 def reference(x, residual, p, seed):
@@ -93,4 +90,5 @@ OPERATION = Operation(
     # dy read once, dx written once; the residual's gradient is dy.
     backward_cost=partial(Cost.of_rows, matrices=2, operations=2),
     cases=CASES,
+    validate=native.validate,
 )

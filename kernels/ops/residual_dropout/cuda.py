@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import VECTOR_BYTES, in_vectors
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("residual_dropout.cu")
 THREADS = 256
@@ -36,6 +34,5 @@ def fours_again(dy, p, seed):
     return fours(dy, None, p, seed)
 
 
-SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("philox", "values", "vectors")), Path(__file__))
-FORWARD = (Variant(5, "fours", fours, "four random numbers by each counter", SOURCE, needs_compiler),)
-BACKWARD = (Variant(5, "fours-again", fours_again, "the mask is made again", SOURCE, needs_compiler),)
+FORWARD = (rung(5, "fours", fours, "four random numbers by each counter", FILE),)
+BACKWARD = (rung(5, "fours-again", fours_again, "the mask is made again", FILE),)

@@ -3,7 +3,6 @@
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.random import uniform4
 from kernels.signature import Signature
 
@@ -40,11 +39,6 @@ def validate(x, residual, p, seed) -> None:
     number_rules(p, seed)
 
 
-def validate_for_kernel(x, residual, p, seed) -> None:
-    validate(x, residual, p, seed)
-    arguments.for_kernels("x", x)
-
-
 def validate_backward(dy, p, seed) -> None:
     arguments.floating("dy", dy)
     arguments.for_kernels("dy", dy)
@@ -53,11 +47,9 @@ def validate_backward(dy, p, seed) -> None:
 
 SIGNATURE = Signature(
     "(Tensor x, Tensor residual, float p, int seed) -> Tensor y",
-    validate=validate_for_kernel,
-    shape_rule=lambda x, residual, p, seed: empty_contiguous(x),
+    validate=validate,
     gradients=("x",),
     passes={"residual": "y"},
     native_backward=residual_dropout_backward,
     validate_backward=validate_backward,
-    backward_shape_rule=lambda dy, p, seed: empty_contiguous(dy),
 )

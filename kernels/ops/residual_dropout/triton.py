@@ -1,14 +1,11 @@
 """Level 4: dropout and a residual in Triton. Each program makes the random numbers of its elements, four by each counter."""
 
-from pathlib import Path
-
 import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.operation import Variant
+from kernels.rung import rung
 from kernels.triton.launch import launch
-from kernels.unsupported import needs_interpreter
 
 BLOCK = 2_048
 
@@ -55,6 +52,5 @@ def fours_again(dy, p, seed):
     return fours(dy, None, p, seed)
 
 
-SOURCE = (Path(__file__),)
-FORWARD = (Variant(4, "fours", fours, "four random numbers by each counter", SOURCE, needs_interpreter),)
-BACKWARD = (Variant(4, "fours-again", fours_again, "the mask is made again", SOURCE, needs_interpreter),)
+FORWARD = (rung(4, "fours", fours, "four random numbers by each counter"),)
+BACKWARD = (rung(4, "fours-again", fours_again, "the mask is made again"),)

@@ -15,7 +15,6 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.rms_norm import cuda, native, triton_backward, triton_forward, wrong
 from kernels.ops.rms_norm.cases import CASES, make_inputs
-from kernels.ops.rms_norm.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -38,10 +37,7 @@ def rms_norm(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, weight, eps)
-    return OPERATION.defaults[number](x, weight, eps)
+    return OPERATION.defaults[levels.chosen(level, x)](x, weight, eps)
 
 
 def reference(x, weight=None, eps=1e-6):

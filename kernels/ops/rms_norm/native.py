@@ -35,22 +35,10 @@ def validate(x, weight, eps) -> None:
     arguments.number("eps", eps)
 
 
-def validate_for_kernel(x, weight, eps) -> None:
-    validate(x, weight, eps)
-    arguments.for_kernels("x", x)
-
-
-def validate_backward(dy, x, weight, eps) -> None:
-    validate_for_kernel(x, weight, eps)
-    arguments.like("dy", dy, x.shape, "x", x)
-
-
 SIGNATURE = Signature(
     "(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor y",
-    validate=validate_for_kernel,
-    shape_rule=lambda x, weight, eps: arguments.empty_contiguous(x),
+    validate=validate,
     gradients=("x", "weight"),
     save=("x", "weight"),
     native_backward=rms_norm_backward,
-    validate_backward=validate_backward,
 )

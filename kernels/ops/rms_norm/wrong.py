@@ -3,13 +3,9 @@
 from functools import partial
 
 import torch
-import triton
-import triton.language as tl
 
-from kernels.ops.rms_norm import cuda, triton_backward
+from kernels.ops.rms_norm import cuda, triton_backward, triton_forward
 from kernels.ops.rms_norm.native import SIGNATURE, rms_norm, rms_norm_backward
-from kernels.ops.rms_norm.triton_forward import run
-from kernels.triton.launch import launch
 from kernels.wrong import edited, lost_partial, variant
 
 
@@ -35,21 +31,6 @@ def norm_not_mean(x, weight, eps):
     return scaled(x, torch.rsqrt(x.float().square().sum(-1, keepdim=True) + eps), weight)
 
 
-@triton.jit
-def padded_mean_kernel(x_ptr, weight_ptr, y_ptr, x_stride, N, eps, BLOCK_N: tl.constexpr):
-    row, columns = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
-    x = tl.load(x_ptr + row * x_stride + columns, mask=columns < N, other=0.0).to(tl.float32)
-    y = x / tl.sqrt(tl.sum(x * x) / BLOCK_N + eps)  # the lanes beyond the row are counted
-    if weight_ptr is not None:
-        y *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-    tl.store(y_ptr + row * N + columns, y, mask=columns < N)
-
-
-def padded_mean(x, weight, y, eps):
-    M, N = x.shape
-    launch(padded_mean_kernel, (M,), x, weight, y, x.stride(0), N, eps, BLOCK_N=triton.next_power_of_2(N))
-
-
 def constant_rstd(dy, x, weight, eps):
     _, dweight = rms_norm_backward(dy, x, weight, eps)
     rstd = torch.rsqrt(x.float().square().mean(-1, keepdim=True) + eps)
@@ -57,6 +38,9 @@ def constant_rstd(dy, x, weight, eps):
 
 
 wrong = partial(variant, SIGNATURE, __file__, forward=rms_norm, backward=rms_norm_backward)
+PADDED = edited(
+    partial(triton_forward.run, triton_forward.by_rows), "tl.cast(N, tl.float32)", "tl.cast(BLOCK_N, tl.float32)"
+)
 LOST_PARTIAL = lost_partial(triton_backward.prefetch)
 OF_X = edited(cuda.columns, "{0.0f, rstd}", "{0.0f, 1.0f}")
 VARIANTS = (
@@ -64,7 +48,7 @@ VARIANTS = (
     wrong(1, "eps-outside-root", "adds eps to the root, not under it", forward=eps_outside),
     wrong(1, "narrow-arithmetic", "computes in the input's dtype", forward=narrow),
     wrong(1, "norm-not-mean", "divides by the norm, not by the root of the mean", forward=norm_not_mean),
-    wrong(4, "padded-mean", "divides the sum by the width of the block", forward=partial(run, padded_mean)),
+    wrong(4, "padded-mean", "divides the sum by the width of the block", forward=PADDED),
     wrong(
         5, "first-pack", "repeats the first pack of a thread", forward=edited(cuda.kept, "(row[k]), w", "(row[0]), w")
     ),

@@ -16,7 +16,6 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.rope import cuda, native, triton, wrong
 from kernels.ops.rope.cases import CASES, few, make_inputs
-from kernels.ops.rope.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -38,18 +37,12 @@ def rope(
         interleaved: whether pairs are neighbours, or the features (i, i + D/2).
         level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
-    Under torch.compile at levels 4 and 5, q and k have to be made inside the compiled function (a clone will do): the gradient
-    of those that it is given and updates is wrong.
-
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched.
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, q)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(q, k, cos, sin, interleaved)
-    OPERATION.defaults[number](q, k, cos, sin, interleaved)
+    OPERATION.defaults[levels.chosen(level, q)](q, k, cos, sin, interleaved)
 
 
 def reference(q, k, cos, sin, interleaved=False):

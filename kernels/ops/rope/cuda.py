@@ -6,11 +6,9 @@ import numpy as np
 import torch
 
 from kernels.arguments import empty_contiguous
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("rope.cu")
 THREADS, HEADS = 256, 4
@@ -51,6 +49,5 @@ def heads_back(dq, dk, cos, sin, interleaved):
     return outputs
 
 
-SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("values", "vectors")), Path(__file__))
-FORWARD = (Variant(5, "heads", heads, "a thread turns several heads by the same angles", SOURCE, needs_compiler),)
-BACKWARD = (Variant(5, "heads-back", heads_back, "the same, turned back", SOURCE, needs_compiler),)
+FORWARD = (rung(5, "heads", heads, "a thread turns several heads by the same angles", FILE),)
+BACKWARD = (rung(5, "heads-back", heads_back, "the same, turned back", FILE),)

@@ -3,7 +3,6 @@
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.signature import Signature
 
 
@@ -74,5 +73,4 @@ SIGNATURE = Signature(
     save=("cos", "sin"),
     native_backward=rope_backward,
     validate_backward=validate_backward,
-    backward_shape_rule=lambda dq, dk, *others: (empty_contiguous(dq), empty_contiguous(dk)),
 )

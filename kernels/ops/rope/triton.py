@@ -3,15 +3,12 @@
 A program has some positions of several heads, of q or of k: their cosines and sines are read once.
 """
 
-from pathlib import Path
-
 import triton
 import triton.language as tl
 
 from kernels.arguments import empty_contiguous
-from kernels.operation import Variant
+from kernels.rung import rung
 from kernels.triton.launch import launch
-from kernels.unsupported import needs_interpreter
 
 HEADS = 4  # of a program
 PAIRS = 1_024  # of a head in a program
@@ -96,6 +93,5 @@ def heads_back(dq, dk, cos, sin, interleaved):
     return outputs
 
 
-SOURCE = (Path(__file__),)
-FORWARD = (Variant(4, "heads", heads, "a program turns several heads by the same angles", SOURCE, needs_interpreter),)
-BACKWARD = (Variant(4, "heads-back", heads_back, "the same, turned back", SOURCE, needs_interpreter),)
+FORWARD = (rung(4, "heads", heads, "a program turns several heads by the same angles"),)
+BACKWARD = (rung(4, "heads-back", heads_back, "the same, turned back"),)

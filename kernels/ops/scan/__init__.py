@@ -15,7 +15,6 @@ from kernels import levels
 from kernels.operation import Cost, Operation
 from kernels.ops.scan import cuda, native, triton, wrong
 from kernels.ops.scan.cases import CASES, make_inputs
-from kernels.ops.scan.native import validate
 
 
 def scan(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
@@ -33,10 +32,7 @@ def scan(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x)
-    return OPERATION.defaults[number](x)
+    return OPERATION.defaults[levels.chosen(level, x)](x)
 
 
 def reference(x):

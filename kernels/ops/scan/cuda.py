@@ -6,12 +6,10 @@ from pathlib import Path
 import torch
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import pack_size, scalar_threads
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
-from kernels.operation import Variant
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("scan.cu")
 LONG = 8_192  # columns, from which a few rows are divided
@@ -40,9 +38,8 @@ def scanned(in_parts: bool, reversed: bool, x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "vectors")), Path(__file__))
 FORWARD = (
-    Variant(5, "block", partial(scanned, False, False), "one block a row, in one pass", SOURCE, needs_compiler),
-    Variant(5, "parts", partial(scanned, True, False), "a few long rows by many blocks", SOURCE, needs_compiler),
+    rung(5, "block", partial(scanned, False, False), "one block a row, in one pass", FILE),
+    rung(5, "parts", partial(scanned, True, False), "a few long rows by many blocks", FILE),
 )
-BACKWARD = (Variant(5, "reversed", partial(scanned, True, True), "the same from the right", SOURCE, needs_compiler),)
+BACKWARD = (rung(5, "reversed", partial(scanned, True, True), "the same from the right", FILE),)

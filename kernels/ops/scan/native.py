@@ -3,7 +3,6 @@
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.signature import Signature
 
 
@@ -24,17 +23,9 @@ def validate(x) -> None:
     arguments.floating("x", x)
 
 
-def validate_backward(dy) -> None:
-    arguments.floating("dy", dy)
-    arguments.for_kernels("dy", dy)
-
-
 SIGNATURE = Signature(
     "(Tensor x) -> Tensor",
-    validate=arguments.of_kernels(validate),
-    shape_rule=empty_contiguous,
+    validate=validate,
     gradients=("x",),
     native_backward=scan_backward,
-    validate_backward=validate_backward,
-    backward_shape_rule=empty_contiguous,
 )

@@ -7,7 +7,6 @@ Sums are float64: a long chain of float32 sums would lose the last three bits, a
 """
 
 from functools import partial
-from pathlib import Path
 
 import torch
 import triton
@@ -15,9 +14,8 @@ import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.machine import multiprocessors
-from kernels.operation import Variant
+from kernels.rung import rung
 from kernels.triton.launch import launch
-from kernels.unsupported import needs_interpreter
 
 LONG = 8_192  # columns, from which a few rows are divided
 MOST_PARTS = 1_024
@@ -78,9 +76,8 @@ def scanned(in_parts: bool, reversed: bool, x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-SOURCE = (Path(__file__),)
 FORWARD = (
-    Variant(4, "row", partial(scanned, False, False), "a program a row, in one pass", SOURCE, needs_interpreter),
-    Variant(4, "parts", partial(scanned, True, False), "a few long rows by many programs", SOURCE, needs_interpreter),
+    rung(4, "row", partial(scanned, False, False), "a program a row, in one pass"),
+    rung(4, "parts", partial(scanned, True, False), "a few long rows by many programs"),
 )
-BACKWARD = (Variant(4, "reversed", partial(scanned, True, True), "the same from the right", SOURCE, needs_interpreter),)
+BACKWARD = (rung(4, "reversed", partial(scanned, True, True), "the same from the right"),)

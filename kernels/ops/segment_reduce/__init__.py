@@ -15,7 +15,6 @@ from kernels import levels
 from kernels.operation import Case, Cost, Operation
 from kernels.ops.segment_reduce import cuda, native, triton, wrong
 from kernels.ops.segment_reduce.cases import CASES, SEGMENTS, few, make_inputs
-from kernels.ops.segment_reduce.native import validate
 
 
 def segment_reduce(
@@ -39,10 +38,7 @@ def segment_reduce(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(x, offsets, mean)
-    return OPERATION.defaults[number](x, offsets, mean)
+    return OPERATION.defaults[levels.chosen(level, x)](x, offsets, mean)
 
 
 def reference(x, offsets, mean=False):

@@ -5,12 +5,10 @@ from pathlib import Path
 import torch
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import pack_size, power_of_2_from
 from kernels.cuda.template import kernel
-from kernels.operation import Variant
 from kernels.ops.segment_reduce.native import empty_sums
-from kernels.unsupported import needs_compiler
+from kernels.rung import rung
 
 FILE = Path(__file__).with_name("segment_reduce.cu")
 WARPS = 4  # of a block, as segment_reduce.cu has it
@@ -64,9 +62,8 @@ def backward(dy, x, offsets, mean):
     return dx
 
 
-SOURCE = (FILE, *(DEVICE / f"{name}.cuh" for name in ("packs", "vectors")), Path(__file__))
 FORWARD = (
-    Variant(5, "warp", warp, "a warp a segment", SOURCE, needs_compiler),
-    Variant(5, "parts", parts, "as many rows for every warp, joined by a second kernel", SOURCE, needs_compiler),
+    rung(5, "warp", warp, "a warp a segment", FILE),
+    rung(5, "parts", parts, "as many rows for every warp, joined by a second kernel", FILE),
 )
-BACKWARD = (Variant(5, "backward-parts", backward, "each row gets its segment's gradient", SOURCE, needs_compiler),)
+BACKWARD = (rung(5, "backward-parts", backward, "each row gets its segment's gradient", FILE),)

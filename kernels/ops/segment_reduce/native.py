@@ -5,7 +5,6 @@ from typing import Any
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 from kernels.signature import Signature
 
 
@@ -56,11 +55,7 @@ def validate(x, offsets, mean) -> None:
 
 
 def validate_backward(dy, x, offsets, mean) -> None:
-    validate_for_kernel(x, offsets, mean)
     arguments.like("dy", dy, (len(offsets) - 1, x.shape[1]), "x", x, why="a row for each segment, and the columns of x")
-
-
-validate_for_kernel = arguments.of_kernels(validate)
 
 
 def empty_sums(x, offsets, *parameters: Any) -> torch.Tensor:
@@ -70,11 +65,10 @@ def empty_sums(x, offsets, *parameters: Any) -> torch.Tensor:
 
 SIGNATURE = Signature(
     "(Tensor x, Tensor offsets, bool mean=False) -> Tensor",
-    validate=validate_for_kernel,
+    validate=validate,
     shape_rule=empty_sums,
     gradients=("x",),
     save=("x", "offsets"),
     native_backward=segment_reduce_backward,
     validate_backward=validate_backward,
-    backward_shape_rule=lambda dy, x, *others: empty_contiguous(x),
 )

@@ -6,17 +6,14 @@ parts            one program as many rows as every other, whatever segments they
 backward-parts   the rows of a part get the gradients of their segments.
 """
 
-from pathlib import Path
-
 import torch
 import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.operation import Variant
 from kernels.ops.segment_reduce.native import empty_sums
+from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
-from kernels.unsupported import needs_interpreter
 
 PART = 128  # rows of a program, where rows are divided evenly
 TILE = 4_096  # values that are read at once
@@ -172,9 +169,8 @@ def backward(dy, x, offsets, mean):
     return dx
 
 
-SOURCE = (Path(__file__),)
 FORWARD = (
-    Variant(4, "segment", segment, "a program a segment", SOURCE, needs_interpreter),
-    Variant(4, "parts", parts, "as many rows for every program, joined by a second kernel", SOURCE, needs_interpreter),
+    rung(4, "segment", segment, "a program a segment"),
+    rung(4, "parts", parts, "as many rows for every program, joined by a second kernel"),
 )
-BACKWARD = (Variant(4, "backward-parts", backward, "each row gets its segment's gradient", SOURCE, needs_interpreter),)
+BACKWARD = (rung(4, "backward-parts", backward, "each row gets its segment's gradient"),)

@@ -9,7 +9,7 @@ overflows. The backward needs the output alone, which is what is saved for it.
 
 import torch
 
-from kernels import arguments, levels
+from kernels import levels
 from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.softmax import cuda, native, triton_backward, triton_forward, wrong
@@ -35,10 +35,7 @@ def softmax(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, x)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        arguments.floating("x", x)
-    return OPERATION.defaults[number](x)
+    return OPERATION.defaults[levels.chosen(level, x)](x)
 
 
 def reference(x):

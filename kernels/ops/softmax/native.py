@@ -28,24 +28,14 @@ def softmax_backward(dy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def validate(x: torch.Tensor) -> None:
-    """Raise a TypeError or ValueError for what the kernels of levels 4 and 5 do not take."""
+    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x)
-    arguments.for_kernels("x", x)
-
-
-def validate_backward(dy: torch.Tensor, y: torch.Tensor) -> None:
-    arguments.floating("y", y)
-    arguments.for_kernels("y", y)
-    arguments.like("dy", dy, y.shape, "y", y)
 
 
 SIGNATURE = Signature(
     "(Tensor x) -> Tensor y",
     validate=validate,
-    shape_rule=arguments.empty_contiguous,
     gradients=("x",),
     save=("y",),
     native_backward=softmax_backward,
-    validate_backward=validate_backward,
-    backward_shape_rule=lambda dy, y: arguments.empty_contiguous(y),
 )

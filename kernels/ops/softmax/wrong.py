@@ -6,13 +6,9 @@ Each is a mistake that people make. Those whose names begin with "gradient-" hav
 from functools import partial
 
 import torch
-import triton
-import triton.language as tl
 
-from kernels.ops.softmax import cuda
+from kernels.ops.softmax import cuda, triton_forward
 from kernels.ops.softmax.native import SIGNATURE, softmax, softmax_backward
-from kernels.ops.softmax.triton_forward import run
-from kernels.triton.launch import launch
 from kernels.wrong import edited, needs_order, variant
 
 
@@ -29,22 +25,9 @@ def diagonal_alone(dy, y):
     return (dy * y.float() * (1 - y.float())).to(y.dtype)
 
 
-@triton.jit
-def masked_lanes_kernel(x_ptr, y_ptr, row_stride, N, BLOCK_N: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    columns = tl.arange(0, BLOCK_N)
-    # Lanes beyond the row hold 0: they can be the largest, and exp makes more than 0 of them.
-    x = tl.load(x_ptr + row * row_stride + columns, mask=columns < N, other=0.0).to(tl.float32)
-    e = tl.exp(x - tl.max(x))
-    tl.store(y_ptr + row * N + columns, e / tl.sum(e), mask=columns < N)
-
-
-def masked_lanes(x, y):
-    M, N = x.shape
-    launch(masked_lanes_kernel, (M,), x, y, x.stride(0), N, BLOCK_N=triton.next_power_of_2(N))
-
-
 wrong = partial(variant, SIGNATURE, __file__, forward=softmax, backward=softmax_backward)
+ROWS = partial(triton_forward.run, triton_forward.by_rows)
+MASKED = edited(ROWS, 'other=float("-inf")', "other=0.0")  # it can be the largest, and exp makes more than 0 of it
 STALE_SUM = edited(cuda.online, "part.sum * e + 1", "part.sum + 1")
 HALF_A_TREE = edited(cuda.block, "half > 0", "half > 1")
 RACE = edited(cuda.block, "    __syncthreads();  // the next call", "    // the next call")
@@ -55,7 +38,7 @@ VARIANTS = (
     wrong(1, "strides-ignored", "reads memory as if x were contiguous", forward=strides_ignored),
     wrong(1, "gradient-without-sum", "the gradient forgets the sum over the row", backward=lambda dy, y: dy * y),
     wrong(1, "gradient-diagonal", "the gradient of a sigmoid: y · (1 - y) · dy", backward=diagonal_alone),
-    wrong(4, "masked-lanes", "lanes beyond the row hold 0", forward=partial(run, masked_lanes)),
+    wrong(4, "masked-lanes", "lanes beyond the row hold 0", forward=MASKED),
     wrong(5, "stale-sum", "a larger value does not scale the sum so far", forward=STALE_SUM),
     wrong(5, "half-a-tree", "ends the tree one step early", forward=HALF_A_TREE),
     wrong(

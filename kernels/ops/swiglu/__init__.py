@@ -17,7 +17,6 @@ from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.swiglu import cuda, native, triton, wrong
 from kernels.ops.swiglu.cases import CASES, make_inputs
-from kernels.ops.swiglu.native import validate
 from kernels.unsupported import needs_gpu
 
 
@@ -40,10 +39,7 @@ def swiglu(
         NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
         kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
-    number = levels.chosen(level, gate)
-    if number < 4:  # the registered functions of levels 4 and 5 check for themselves
-        validate(gate, up, activation)
-    return OPERATION.defaults[number](gate, up, activation)
+    return OPERATION.defaults[levels.chosen(level, gate)](gate, up, activation)
 
 
 def geglu(

@@ -28,22 +28,10 @@ def validate(gate, up, activation) -> None:
     arguments.choice("activation", activation, NAMES)
 
 
-def validate_for_kernel(gate, up, activation) -> None:
-    validate(gate, up, activation)
-    arguments.for_kernels("gate", gate)
-
-
-def validate_backward(dy, gate, up, activation) -> None:
-    validate_for_kernel(gate, up, activation)
-    arguments.like("dy", dy, gate.shape, "gate", gate)
-
-
 SIGNATURE = Signature(
     "(Tensor gate, Tensor up, str activation='silu') -> Tensor y",
-    validate=validate_for_kernel,
-    shape_rule=lambda gate, up, activation: arguments.empty_contiguous(gate),
+    validate=validate,
     gradients=("gate", "up"),
     save=("gate", "up"),
     native_backward=swiglu_backward,
-    validate_backward=validate_backward,
 )
