@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 
 from kernels.operation import Output, Peer, Variant, level_number
 from kernels.registration import Rungs, join
-from kernels.unsupported import needs_compiler
+from kernels.unsupported import Reason, first_of, needs_compiler
 
 Ladders = ModuleType | tuple[Rungs, Rungs]
 
@@ -54,6 +55,15 @@ def of_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **
 
 def of_file(module: ModuleType) -> tuple[Rungs, Rungs]:
     return module.FORWARD, getattr(module, "BACKWARD", ())
+
+
+def excluding(reason: Reason, record: dict[str, Any]) -> dict[str, Any]:
+    """Fields as `of_modules` makes them, of which levels 1 to 3 do not run where there is that reason."""
+    rungs = (
+        replace(rung, unsupported=first_of(rung.unsupported, reason)) if rung.level <= 3 else rung
+        for rung in record["forward"]
+    )
+    return record | {"forward": tuple(rungs)}
 
 
 def torch_peers(fn: Callable[..., Any]) -> tuple[Peer, Peer]:

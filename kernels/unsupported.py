@@ -32,6 +32,12 @@ def needs_interpreter(case: Case, machine: Machine) -> str | None:
     return None
 
 
+def gelu_of_infinity(case: Case, machine: Machine) -> str | None:
+    """For what calls PyTorch's GELU."""
+    fails = machine.device == "cpu" and case.values == "nonfinite"
+    return "on some CPUs PyTorch's GELU of an infinity is a NaN" if fails else None
+
+
 def needs_feature(feature: str) -> Reason:
     """For kernels that use what only some targets have (kernels.hardware)."""
     first = next(target for target in TARGETS.values() if feature in target.features)

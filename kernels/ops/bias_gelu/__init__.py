@@ -7,18 +7,16 @@
 for the rows i of an M×N matrix. The sum x + bias is never rounded, at any level: only y is.
 """
 
-from dataclasses import replace
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 from kernels import levels
-from kernels.machine import Machine
-from kernels.operation import Case, Cost, Operation
+from kernels.operation import Cost, Operation
 from kernels.ops.bias_gelu import cuda, native, triton, wrong
 from kernels.ops.bias_gelu.cases import CASES, make_inputs
-from kernels.unsupported import needs_compiler
+from kernels.unsupported import gelu_of_infinity
 
 
 def bias_gelu(
@@ -52,25 +50,8 @@ def torch_bias_gelu(x, bias, approximate="none"):
     return F.gelu(x + bias, approximate=approximate)
 
 
-def gelu_of_infinity(case: Case, machine: Machine) -> str | None:
-    fails = machine.device == "cpu" and case.values == "nonfinite"
-    return "on some CPUs PyTorch's GELU of an infinity is a NaN" if fails else None
-
-
-def compiled_gelu(case: Case, machine: Machine) -> str | None:
-    return needs_compiler(case, machine) or gelu_of_infinity(case, machine)
-
-
-LEVELS = levels.of_modules("bias_gelu", native, triton, cuda)
-NATIVE, SCRIPTED, COMPILED, *KERNELS = LEVELS["forward"]
-LEVELS["forward"] = (
-    *(replace(rung, unsupported=gelu_of_infinity) for rung in (NATIVE, SCRIPTED)),
-    replace(COMPILED, unsupported=compiled_gelu),
-    *KERNELS,
-)
-
 OPERATION = Operation(
-    **LEVELS,
+    **levels.excluding(gelu_of_infinity, levels.of_modules("bias_gelu", native, triton, cuda)),
     reference=reference,
     baseline=torch_bias_gelu,
     make_inputs=make_inputs,

@@ -10,7 +10,7 @@ from functools import partial
 
 import torch
 
-from kernels import levels
+from kernels import levels, unsupported
 from kernels.activations import GELU, activated
 from kernels.arguments import choice
 from kernels.machine import Machine
@@ -73,8 +73,12 @@ def liger_unsupported(case: Case, machine: Machine) -> str | None:
     return needs_gpu(case, machine) or ("has GELU in its approximation by tanh only" if exact else None)
 
 
+def gelu_of_infinity(case: Case, machine: Machine) -> str | None:
+    return unsupported.gelu_of_infinity(case, machine) if "gelu" in str(case.params.get("activation")) else None
+
+
 OPERATION = Operation(
-    **levels.of_modules("swiglu", native, triton, cuda),
+    **levels.excluding(gelu_of_infinity, levels.of_modules("swiglu", native, triton, cuda)),
     reference=reference,
     baseline=torch_swiglu,
     make_inputs=make_inputs,
