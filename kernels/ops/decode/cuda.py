@@ -46,13 +46,18 @@ def warp(q, k, v, lengths, table, scale):
     return y, lse
 
 
+def group_of(q, k, table) -> int:
+    """How many query heads share a head of keys."""
+    return q.shape[1] // k.shape[1 if table is None else 2]
+
+
 def split(q, k, v, lengths, table, scale):
-    threads = 32 * max(min(q.shape[1] // in_pages(k, table).shape[2], HEADS), WARPS)
+    threads = 32 * max(min(group_of(q, k, table), HEADS), WARPS)
     return by_parts(FILE, "decode_split", HEADS, threads, (), q, k, v, lengths, table, scale)
 
 
 def registers(q, k, v, lengths, table, scale):
-    heads = min(power_of_2_from(q.shape[1] // in_pages(k, table).shape[2]), REGISTER_HEADS)
+    heads = min(power_of_2_from(group_of(q, k, table)), REGISTER_HEADS)
     return by_parts(REGISTERS_FILE, "decode_registers", heads, 32 * WARPS, (heads,), q, k, v, lengths, table, scale)
 
 
