@@ -50,7 +50,9 @@ UNSCALED_PARTS = edited(cuda.split, "expf(parts[2 * i] - whole.largest)", "1.0f"
 LAST_PART = edited(cuda.split, "for (int i = 0; i < used; ++i) {", "for (int i = 0; i < max(used - 1, 1); ++i) {")
 STALE = edited(cuda.split, "sums[c] *= fade;", ";")
 STALE_SUM = edited(cuda.warp, "part.sum * fade + warp_sum(weight)", "part.sum + warp_sum(weight)")
-SAME_ROW = edited(cuda.split, "j % size * key_stride", "j % size / 2 * key_stride")
+SAME_ROW = edited(cuda.split, "return {page, j % size};", "return {page, j % size / 2};")
+STALE_REGISTERS = edited(cuda.registers, "sums[h][i] *= fade;", ";")
+UNSCALED_WARPS = edited(cuda.registers, "sum += fade * sums_of[w][h][d];", "sum += sums_of[w][h][d];")
 FIRST_OF_GROUP = edited(cuda.split, "(float)q[query * D + d]", "(float)q[(query - warp) * D + d]")
 VARIANTS = (
     wrong(1, "base-2", "gives the LSE in base 2", forward=lse_of_base_2),
@@ -62,6 +64,8 @@ VARIANTS = (
     wrong(5, "unscaled-parts", "adds up parts that are scaled to different scores", forward=UNSCALED_PARTS),
     wrong(5, "last-part", "leaves the last part out", forward=LAST_PART),
     wrong(5, "stale-values", "a larger score does not make the values so far fade", forward=STALE),
+    wrong(5, "stale-registers", "the same, of values in registers", forward=STALE_REGISTERS),
+    wrong(5, "unscaled-warps", "adds up warps that are scaled to different scores", forward=UNSCALED_WARPS),
     wrong(5, "stale-sum", "a larger score does not make the sum so far fade", forward=STALE_SUM),
     wrong(5, "half-a-page", "reads every second row of a page twice", forward=SAME_ROW),
     wrong(5, "first-of-group", "all query heads of a group are its first", forward=FIRST_OF_GROUP),
