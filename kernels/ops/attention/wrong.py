@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from kernels.ops.attention import cuda_backward, cuda_forward
+from kernels.ops.attention import cuda_backward, cuda_forward, triton_forward, triton_one_walk
 from kernels.ops.attention.native import NATIVE_SIGNATURE, SIGNATURE, attention, attention_backward, without_state
 from kernels.wrong import edited, variant
 
@@ -57,6 +57,9 @@ STALE_HALF = edited(cuda_forward.wmma, "sums[c].x[e] *= of_rows.x[e];", ";")
 WIDER = edited(cuda_forward.tiled, "-left <= apart", "-left - 1 <= apart")
 FEWER = edited(cuda_forward.tiled, "min(last + KV - Q + right + 1, KV)", "min(last + KV - Q + right, KV)")
 FIRST_HEAD = edited(cuda_backward.tiled, "h < (place.h + 1) * n.GROUP", "h < place.h * n.GROUP + 1")
+TO_THE_FIRST_HEAD = edited(
+    triton_one_walk.one_walk, "dq_ptr + of_row * D", "dq_ptr + (b * H + of_keys * GROUP) * Q * D"
+)
 NO_DELTA = edited(cuda_backward.tiled, "- of_delta", "")
 VARIANTS = (
     wrong(1, "base-2", "gives the LSE in base 2", forward=lse_of_base_2),
@@ -72,5 +75,16 @@ VARIANTS = (
     wrong_kernel("last-key", "does not see the key at its own place", forward=FEWER),
     wrong(1, "gradient-without-scale", "dq forgets the scale of the scores", backward=without_scale),
     wrong_kernel("gradient-first-head", "dk and dv are those of the first head that shares them", backward=FIRST_HEAD),
+    without_state(
+        variant(
+            SIGNATURE,
+            __file__,
+            4,
+            "gradient-of-group",
+            "the first head of a group has the dq of all",
+            forward=triton_forward.flash,
+            backward=TO_THE_FIRST_HEAD,
+        )
+    ),
     wrong_kernel("gradient-without-delta", "dq takes the sum of exponentials for a constant", backward=NO_DELTA),
 )
