@@ -14,7 +14,7 @@ _THREADS, _WARPS = 256, 8
 def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call:
     x = 3 * torch.randn(M, N, generator=random)
     if kind == "large":  # in turn far above 0 and far below
-        x += torch.where(torch.arange(M) % 2 == 0, 1e4, -1e4)[:, None]
+        x += torch.where(torch.arange(M) % 2 == 0, 1e4, -1e6)[:, None]
     if kind == "infinite":  # most of a row is masked, for many threads all of it; another column is left in each row
         left = torch.arange(M) % N
         kept = x[torch.arange(M), left]
@@ -93,6 +93,7 @@ EXERCISES = (
                 "load",
                 "x",
                 "even",
+                "wide",
                 name="x is read at most twice, in the fewest sectors",
                 times=2.0,
                 advice="one reading finds the largest value and the sum together, another writes y; neighbouring threads "

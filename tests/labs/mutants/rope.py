@@ -11,6 +11,7 @@ _LENGTH = "every pair keeps its length"
 _RIGHT = "features i and i + D/2 of q and k are turned"
 _BACK = "features 2i and 2i + 1 of the gradients are turned back"
 _ANY_SIZE = "also for sizes that the blocks do not divide"
+_ONCE = "each result is rounded once"
 _READ = "every number of q and k is read once"
 _WRITTEN = "every number of q and k is written once"
 _LOADS = "q and k are read in the fewest sectors"
@@ -68,6 +69,9 @@ _COMMON = (
     ("a barrier for each head", _LOOP, f"{_LOOP}\n        if (D % 64 == 0) __syncthreads();", _BARRIERS),
     ("threads that are counted", _LOOP, f"__shared__ int many;\n    atomicAdd(&many, 1);\n    {_LOOP}", _ATOMICS),
     ("places in 32 bits", _PLACE, "((int)blockIdx.z * S + s) * row", _FAR),
+    ("places in 32 bits without a sign", _PLACE, "(blockIdx.z * S + s) * row", _FAR),
+    ("batches in 32 bits", _PLACE, "(size_t)s * row + (int)blockIdx.z * S * row", _FAR),
+    ("positions of a batch in 32 bits", _PLACE, "(size_t)blockIdx.z * S * row + (unsigned)s * row", _FAR),
 )
 _OWN_VALUES = (
     ("the other direction", _OF, _OF.replace("sin[at]", "-sin[at]")),
@@ -99,6 +103,10 @@ _REST_BACK = (
     f"        {_FORMULA}\n        {_STORE}\n    }}"
 )
 _WHOLE = f"{_POSITION}\n    {_GUARD}\n    {_AT}\n    {_OF}\n    "
+
+
+def _in_16(value: str) -> str:
+    return f"__bfloat162float(__float2bfloat16({value}))"
 
 
 def _one_warp(rest: str) -> str:
@@ -172,6 +180,13 @@ MUTANTS += [
             _STORES,
         ),
         ("one warp of a block does it all", f"{_WHOLE}{_REST_HALVES}", _one_warp(_REST_HALVES), _WARPS),
+        (
+            "the blocks of one batch do all",
+            _REST_HALVES,
+            f"if (blockIdx.z) return;\n    for (int z = 0; z < gridDim.z; ++z) {{\n"
+            f"    {_REST_HALVES.replace('blockIdx.z', 'z')}\n    }}",
+            _WARPS,
+        ),
         ("a note is left in memory", _HALVES_HEAD, _NOTE.format(_HALVES_HEAD), _MEMORY),
     )
 ]
@@ -210,6 +225,13 @@ MUTANTS += [
     }}""",
             _LENGTH,
         ),
+        (
+            "angles in bfloat16",
+            _OF,
+            _OF.replace("cos[at]", _in_16("cos[at]")).replace("sin[at]", _in_16("sin[at]")),
+            _ONCE,
+        ),
+        ("a product in bfloat16", _FORMULA, _FORMULA.replace("p.y * n", _in_16("p.y * n")), _ONCE),
         (
             "two numbers, one after the other",
             _PAIR,

@@ -71,6 +71,7 @@ MUTANTS = [
         ("nothing is taken away", _LARGEST, "const float largest = 0.0f;", _LARGE),
         ("zero where nothing is", "-3.402823466e38f", "0.0f", _LARGE),
         ("−100 where nothing is", "-3.402823466e38f", "-100.0f", _LARGE),
+        ("the lowest half where nothing is", "-3.402823466e38f", "-65504.0f", _LARGE),
         (
             "−∞, and parts without an element told by their sum",
             f"{_EMPTY}\n",
@@ -89,6 +90,16 @@ MUTANTS = [
             _FIRST,
             f"""{_LOOP} part.largest = fmaxf(part.largest, x[n]);
     {_LOOP} part.sum += expf(x[n] - part.largest);""",
+            _READS,
+        ),
+        (
+            "three passes for long rows",
+            _FIRST,
+            f"""if (N > 8192) {{
+        {_LOOP} part.largest = fmaxf(part.largest, x[n]);
+        {_LOOP} part.sum += expf(x[n] - part.largest);
+    }} else
+    {_FIRST}""",
             _READS,
         ),
         (

@@ -11,6 +11,7 @@ from kernels.grading.exercise import Exercise, Property, Trial
 from kernels.grading.labs.cross_entropy import costs
 from kernels.grading.labs.cross_entropy.calls import DX_LIKES, IGNORED, LOSS_LIKES, WIDEST, call
 from kernels.grading.properties import counters, known_mistakes, launches, load_balance, scratch_memory
+from kernels.grading.properties.rounding import rounded_once
 from kernels.grading.python import devices, triton_compile
 
 
@@ -160,6 +161,13 @@ EXERCISES = (
                 name="dx: in the dtype of x",
                 hint="Compute in float32, and let tl.store round.",
             ),
+            rounded_once(
+                "dx",
+                "float16",
+                "bfloat16",
+                name="dx: rounded once",
+                hint="Until tl.store, all is float32: the softmax, too, and the count.",
+            ),
             known_mistakes.right(
                 "loss", "dx", cases=["again"], name="also for other values in the same shape", likes={}
             ),
@@ -193,6 +201,7 @@ EXERCISES = (
                 "even",
                 "odd",
                 "long",
+                "wide",
             ),
             _counted(
                 "an ignored row is not read",

@@ -22,8 +22,8 @@ def _targets(random: torch.Generator, M: int, N: int, kind: str) -> torch.Tensor
         target[torch.arange(M) % 3 > 0] = IGNORED
     if kind == "all ignored":
         target[:] = IGNORED
-    if kind == "no class":  # the lower 32 bits of the fifth are those of a class
-        target[:6] = torch.tensor([-1, N, N + 40, IGNORED - 1, 2**32 + 3, IGNORED])
+    if kind == "no class":  # the lower 32 bits of two are those of a class and of an ignored row
+        target[:7] = torch.tensor([-1, N, N + 40, IGNORED - 1, 2**32 + 3, 2**32 + IGNORED, IGNORED])
     return target
 
 
@@ -32,7 +32,7 @@ def _logits(random: torch.Generator, M: int, N: int, kind: str) -> torch.Tensor:
     x = 3 * torch.randn(M, N, generator=random)
     x[:, -1] += 6
     if kind == "far":
-        x += torch.where(torch.arange(M) % 2 == 0, 1e4, -1e4)[:, None]
+        x += torch.where(torch.arange(M) % 2 == 0, 1e4, -1e6)[:, None]
     if kind == "infinite":  # row 1's target among them
         x[:, ::3] = -torch.inf
     if kind == "masked":  # more than any block

@@ -165,9 +165,9 @@ COUNT_VALUES = Exercise(
             name="x is read once, in the fewest sectors",
             advice="neighbouring lanes read neighbouring bytes, and each byte is read once",
         ),
-        counters.at_most(  # each warp may have its own bins
+        counters.at_most(  # each warp may have its own bins, and clear all 256
             ("shared_store_wavefronts", "shared_load_wavefronts", "global_atomic_requests"),
-            lambda M, bins, T, G, **_: M * G * -(-bins // WARP) * (3 * T // WARP + 4),
+            lambda M, bins, T, G, **_: M * G * (256 // WARP * T // WARP + -(-bins // WARP) * (2 * T // WARP + 4)),
             name="the threads share clearing and adding up",
             advice="a loop from threadIdx.x in steps of blockDim.x takes 32 bins a warp at once",
         ),

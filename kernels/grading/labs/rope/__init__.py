@@ -20,21 +20,22 @@ from kernels.grading.labs.rope.in_place import (
     others_left,
 )
 from kernels.grading.properties import counters, known_mistakes, load_balance, scratch_memory
+from kernels.grading.properties.rounding import rounded_once
 
-_EVEN = {"B": range(1, 3), "S": range(4, 17, 4), "H": range(2, 5), "K": range(2, 4)}
+_EVEN = {"B": range(3, 5), "S": range(4, 17, 4), "H": range(2, 5), "K": range(2, 4)}
 
 
 def _cases(vector: int) -> dict[str, dict[str, int]]:
     """Rows begin at a multiple of `vector` elements, and some of them at no more."""
     return {
-        "even": {"B": 2, "S": 8, "H": 4, "K": 2, "D": 64, "row": 512},
+        "even": {"B": 3, "S": 8, "H": 4, "K": 2, "D": 64, "row": 512},
         "odd": {"B": 1, "S": 7, "H": 3, "K": 1, "D": 22, "row": 5 * 22 + 3 * vector},
         "wide": {"B": 1, "S": 5, "H": 2, "K": 2, "D": 130, "row": 6 * 130 + vector},
         "one": {"B": 1, "S": 1, "H": 1, "K": 1, "D": 2, "row": 6},
         "shared keys": {"B": 2, "S": 3, "H": 9, "K": 1, "D": 6, "row": 66 + vector},
         "long": {"B": 3, "S": 261, "H": 1, "K": 1, "D": 4, "row": 12},
         "large": {"B": 2, "S": 257, "H": 9, "K": 3, "D": 96, "row": 1440 + vector},
-        "apart": {"B": 1, "S": 3, "H": 2, "K": 1, "D": 10, "row": calls.APART},
+        "apart": {"B": 2, "S": 5, "H": 2, "K": 1, "D": 10, "row": calls.APART},
     }
 
 
@@ -50,6 +51,11 @@ def _drawn(vector: int) -> dict[str, dict[str, range]]:
 def _far(hint: str) -> Property:
     """Of the last stage: its case is tried when all else holds."""
     return replace(properties.right("apart", name="also where an index needs 64 bits", hint=hint), stage="costs")
+
+
+def _rounded_once(output: str, *cases: str) -> Property:
+    hint = "The angles are floats, and so are the products: bfloat16 comes in when both are added up."
+    return rounded_once(output, *cases, name="each result is rounded once", hint=hint)
 
 
 def _exercise(
@@ -94,6 +100,7 @@ def _exercise(
             ),
             right(cases=("even",), name=said.rstrip(".")),
             right(cases=tuple(cases)[1:-1], name="also for sizes that the blocks do not divide"),
+            *([_rounded_once(output, *tuple(cases)[:-1])] if bf16 else []),
             once(output, "load", "every number of q and k is read once", "Keep both of a pair in variables."),
             once(output, "store", "every number of q and k is written once", "How many threads have this pair?"),
             few_sectors(output, "load", "q and k are read in the fewest sectors", together),
@@ -117,7 +124,10 @@ def _exercise(
             scratch_memory.no_scratch_memory(
                 name="there is no other memory", advice="two variables of a thread hold its pair"
             ),
-            _far("The product of two ints is an int, and at most 2³¹ − 1. The third position may begin at 2 · 2³⁰."),
+            _far(
+                "The product of two ints is an int, that of an unsigned and an int an unsigned. The third position may begin "
+                "at 2 · 2³⁰, and the fifth at 4 · 2³⁰."
+            ),
         ),
     )
 

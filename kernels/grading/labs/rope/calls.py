@@ -11,7 +11,7 @@ import torch
 from kernels.grading.exercise import Call
 
 THREADS = (32, 4)  # a block: pairs, positions
-APART = 1 << 30  # a stride with which the third position begins where an int does not count any more
+APART = 1 << 30  # a stride: an int does not count as far as the third position, and an unsigned not as far as the fifth
 Pairs = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
 

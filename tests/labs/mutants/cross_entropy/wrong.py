@@ -22,6 +22,7 @@ _DX_CLASS = "dx: NaN where the target is no class"
 _DX_FAR = "dx: where all logits are far from 0"
 _DX_INFINITE = "dx: where some logits are −∞"
 _DX_HALF = "dx: in the dtype of x"
+_DX_ONCE = "dx: rounded once"
 _AGAIN = "also for other values in the same shape"
 _RACE = "no program depends on another"
 _ONE = "it is one kernel"
@@ -71,6 +72,12 @@ _PASSES = f"""for start in range(0, N, BLOCK):
         {_THERE}
         {_X}
         {_SUM.replace("x -", "x.to(tl.float32) -")}"""
+
+
+def _inward(lines: str) -> str:
+    return lines.replace("\n", "\n    ")
+
+
 _HEAD = f"""def cross_entropy(x, target):
     M, N = x.shape
     {_EMPTY}
@@ -215,6 +222,12 @@ MUTANTS = [
         ("all targets below 0 are ignored", "counts = target != -100", "counts = target >= 0", _LOSS_CLASS),
         ("a target of 32 bits", _TARGET, f"{_TARGET}.to(tl.int32)", _LOSS_CLASS),
         (
+            "32 bits tell what is ignored",
+            "counts = target != -100",
+            "counts = target.to(tl.int32) != -100",
+            _LOSS_CLASS,
+        ),
+        (
             "a target that is clamped",
             _TARGET,
             f"{_TARGET}\n    target = tl.where(target == -100, -100, tl.minimum(tl.maximum(target, 0), N - 1))",
@@ -321,6 +334,12 @@ MUTANTS = [
             _DX_HALF,
         ),
         (
+            "a softmax in the dtype of dx",
+            _P,
+            f"{_P}\n        p = p.to(dx_ptr.dtype.element_ty).to(tl.float32)",
+            _DX_ONCE,
+        ),
+        (
             "an exponential of 8 bits",
             _P,
             "p = tl.exp(x.to(tl.float32) - largest).to(tl.bfloat16).to(tl.float32) / total",
@@ -362,6 +381,12 @@ MUTANTS = [
             _WAITS,
         ),
         ("three passes", _LOOP, _PASSES, _READ),
+        (
+            "three passes for long rows",
+            _LOOP,
+            f"if N > 32768:\n        {_inward(_PASSES)}\n    else:\n        {_inward(_LOOP)}",
+            _READ,
+        ),
         (
             "x read again for the target's column",
             _GRADIENT,

@@ -274,6 +274,21 @@ ACCEPTED = {
         atomicAdd(counts + blockIdx.y * bins + b, sum);
     }
 }""",
+    "bins of each warp, all of them cleared": _SIGNED
+    + """    __shared__ int own[32][256];
+    const int warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
+    for (int b = threadIdx.x; b < 256 * warps; b += blockDim.x) own[b / 256][b % 256] = 0;
+    __syncthreads();
+    x += (size_t)blockIdx.y * row;
+    for (long long i = blockIdx.x * blockDim.x + threadIdx.x; i < N; i += gridDim.x * blockDim.x)
+        atomicAdd(&own[warp][x[i]], 1);
+    __syncthreads();
+    for (int b = threadIdx.x; b < bins; b += blockDim.x) {
+        int n = 0;
+        for (int w = 0; w < warps; ++w) n += own[w][b];
+        if (n > 0) atomicAdd(&counts[blockIdx.y * bins + b], n);
+    }
+}""",
     "lanes that agree first": _SIGNED
     + """    __shared__ unsigned own[256];
     for (int b = threadIdx.x; b < 256; b += blockDim.x) own[b] = 0;
