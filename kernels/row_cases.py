@@ -1,6 +1,7 @@
 """What operations on the rows of a matrix are tried on: the cases at which kernels break, and values with outliers."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,11 +13,18 @@ DTYPES = ("float32", "float16", "bfloat16")
 # 1 and 2; below, at and above a warp; primes; a width whose masked lanes matter (768); more than the registers hold.
 WIDTHS = (1, 2, 31, 32, 33, 127, 768, 1000, 1024, 4099)
 VALUES = ("offset", "constant", "nonfinite", "large", "small")
+# Of a second tensor, by the layout of the first: never the strides of one that is not contiguous, so that a kernel which takes
+# the one's for the other's is found.
+BESIDE = {"contiguous": "contiguous", "rows": "contiguous", "transposed": "rows", "expanded": "rows", "sliced": "rows"}
 
 
 def each(*shapes: tuple[int, ...], **fields: Any) -> tuple[Case, ...]:
     """A case for each shape and dtype, with these fields of a Case."""
     return tuple(Case(shape, dtype, **fields) for shape in shapes for dtype in DTYPES)
+
+
+EPS = (*each((4, 96), params={"eps": 0.1}), *each((3, 1000), params={"eps": 1e-2}))
+"""Edge cases of norms, whose eps shows."""
 
 
 def row_cases(
@@ -93,6 +101,17 @@ def rows(
         # As attention has it: some of a row, most of a row, all of a row, and all of one by the lowest number instead.
         x[..., ::3], x[-1, 1:], x[0], x[1] = float("-inf"), float("-inf"), float("-inf"), torch.finfo(dtype).min
     return lay_out(x.to(dtype), case.layout)
+
+
+def x_alone(case: Case, device: str) -> dict[str, Any]:
+    """The inputs of an operation of one tensor, x, and the params of the case."""
+    return {"x": rows(case, generator(case, device))} | dict(case.params)
+
+
+def beside(case: Case, device: str, **fields: Any) -> torch.Tensor:
+    """A second tensor of the case's shape, with other random numbers and other strides, and with these fields of a Case."""
+    other = replace(case, seed=case.seed + 1_000, layout=BESIDE[case.layout], **fields)
+    return rows(other, generator(other, device))
 
 
 def vector(case: Case, random: torch.Generator, mean: float) -> torch.Tensor:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import kernels
+from kernels import row_parts
 from kernels.check import check
 from kernels.operation import Case
 from kernels.ops.layer_norm import triton_backward, triton_backward_wide
@@ -31,3 +32,20 @@ def test_sums_over_many_rows_do_not_stop_growing(variant):
     dbias = OP.results(variant.fn, inputs, ["bias"], ones)["dbias"]
     total = float(M if variant.deterministic else min(M, 2**24))
     torch.testing.assert_close(dbias.float(), torch.full((N,), total, device=DEVICE), rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize("key", ["triton/passes", "cuda/reread"])
+@pytest.mark.parametrize("N", [8_193, 12_288, 70_000])
+def test_parts_of_a_row_of_equal_values_leave_nothing(key, N):
+    """However many parts a row has, and whatever the last one is: the mean is exact, so that nothing is left of the row."""
+    x = torch.tensor([[3.0], [-1e4]], device=DEVICE).expand(2, N).contiguous()
+    bias = torch.arange(N, device=DEVICE, dtype=torch.float32)
+    assert torch.equal(OP[key].fn(x, torch.ones_like(bias), bias, 1e-5), bias.expand(2, N))
+
+
+@pytest.mark.parametrize("M", [1, 7, 132, 263, 5_000])
+@pytest.mark.parametrize("N", [1_024, 8_193, 131_072, 10_000_000])
+def test_parts_fit_a_block(M, N):
+    columns = row_parts.columns_of_part(M, N, torch.device("cpu"))
+    assert columns % (row_parts.VALUES * 32) == 0
+    assert 32 <= row_parts.threads_of_part(columns) == 32 * row_parts.warps_of_part(columns) <= 1_024

@@ -54,18 +54,26 @@ def column_sums_kernel(
 class Partials:
     """Room for the sums of each program, float32, programs×N, for dweight and for dbias; None where there is no such gradient.
 
-    Filled by a kernel, then added up, in an order that depends on nothing but the number of programs.
+    Filled by a kernel, then added up, in an order that depends on nothing but the number of programs. Where one
+    program is `alone`, its sums are the gradients themselves, in their dtype.
     """
 
-    def __init__(self, programs: int, weight: torch.Tensor | None, bias: torch.Tensor | None = None) -> None:
-        self.programs = programs
+    def __init__(
+        self, programs: int, weight: torch.Tensor | None, bias: torch.Tensor | None = None, alone: bool = False
+    ) -> None:
+        self.programs, self.alone = programs, alone
         self.of = weight, bias
         self.dweight, self.dbias = (
-            None if tensor is None else tensor.new_empty((programs, tensor.numel()), dtype=torch.float32)
+            None
+            if tensor is None
+            else tensor.new_empty((programs, tensor.numel()), dtype=tensor.dtype if alone else torch.float32)
             for tensor in (weight, bias)
         )
 
     def add_up(self) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        if self.alone:
+            dweight, dbias = (None if sums is None else sums[0] for sums in (self.dweight, self.dbias))
+            return dweight, dbias
         dweight, dbias = (None if tensor is None else empty_contiguous(tensor) for tensor in self.of)
         present = dweight if dweight is not None else dbias
         if present is not None:

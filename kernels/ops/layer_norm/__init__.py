@@ -7,6 +7,8 @@
 for the rows i of an M×N matrix, to which any x of shape (..., N) is flattened.
 """
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 
@@ -14,10 +16,11 @@ from kernels import levels
 from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.layer_norm import cuda, cuda_backward, native, triton_backward, triton_forward, wrong, wrong_backward
-from kernels.ops.layer_norm.cases import CASES, make_inputs
+from kernels.ops.layer_norm.cases import CASES, few, make_inputs
 from kernels.unsupported import needs_gpu
 
 
+@levels.documented
 def layer_norm(
     x: torch.Tensor,
     weight: torch.Tensor | None = None,
@@ -32,16 +35,9 @@ def layer_norm(
         weight: shape (N,), dtype and device of x, or None for ones.
         bias: shape (N,), dtype and device of x, or None for zeros.
         eps: added to the variance; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None for native on a CPU or in
-            float64, else Triton.
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, weight, bias, eps)
 
@@ -95,19 +91,6 @@ def quack_unsupported(case: Case, machine: Machine) -> str | None:
     return needs_gpu(case, machine) or (None if len(case.shape) == 2 else "takes matrices only")
 
 
-def cost(case: Case) -> Cost:
-    """Bytes: x and weight and bias read once, y written once. Operations: 8 an element, as in the formula."""
-    return Cost.of_rows(case, matrices=2, vectors=2, operations=8)
-
-
-def backward_cost(case: Case) -> Cost:
-    """Bytes: dy, x and weight read once, dx, dweight and dbias written once. Operations: 16 an element.
-
-    Those are 5 for the normalised row, 4 for the two sums in dx, 4 for dx, 2 for dweight and 1 for dbias.
-    """
-    return Cost.of_rows(case, matrices=3, vectors=3, operations=16)
-
-
 OPERATION = Operation(
     **levels.of_modules(
         "layer_norm", native, (triton_forward.FORWARD, triton_backward.BACKWARD), (cuda.FORWARD, cuda_backward.BACKWARD)
@@ -121,7 +104,11 @@ OPERATION = Operation(
         Peer("liger", liger, unsupported=needs_gpu),
         Peer("quack", quack, unsupported=quack_unsupported),
     ),
-    cost=cost,
-    backward_cost=backward_cost,
+    # x, weight and bias read once, y written once; 8 operations an element, as in the formula.
+    cost=partial(Cost.of_rows, matrices=2, vectors=2, operations=8),
+    # dy, x and weight read once, dx, dweight and dbias written once; 5 operations for the normalised row, 4 for the two sums in
+    # dx, 4 for dx, 2 for dweight and 1 for dbias.
+    backward_cost=partial(Cost.of_rows, matrices=3, vectors=3, operations=16),
     cases=CASES,
+    few=few,
 )

@@ -4,16 +4,21 @@ import math
 
 import torch
 
+from kernels.case import few_rows
+from kernels.hardware import REFERENCE_MULTIPROCESSORS
 from kernels.machine import Machine
 from kernels.operation import Case
-from kernels.row_cases import each, generator, row_cases, rows, strided, vector
+from kernels.row_cases import EPS, each, generator, row_cases, rows, strided, vector
 
 MOST_ATOMICS = 128
+MANY = (
+    REFERENCE_MULTIPROCESSORS // 2 + 1
+)  # rows from which long ones are not divided in the forward: see kernels.row_parts
+LONG = 8_192  # columns beyond which rows are long
 
 CASES = row_cases(
     edge=(
-        *each((4, 96), params={"eps": 0.1}),
-        *each((3, 1000), params={"eps": 1e-2}),
+        *EPS,
         *each((4, 96), params={"weight": None}),
         *each((4, 96), params={"bias": None}),
         *each((4, 96), params={"weight": None, "bias": None}),
@@ -30,6 +35,12 @@ def make_inputs(case: Case, device: str) -> dict[str, torch.Tensor]:
     if case.layout in ("rows", "transposed"):  # then it does not start where its allocation does
         inputs["bias"] = torch.cat([inputs["bias"][:1], inputs["bias"]])[1:]
     return inputs | dict(case.params)
+
+
+def few(case: Case, rows: int) -> Case:
+    """The case with so many rows; where its rows are long and many, with as many as keep them undivided."""
+    many = case.shape[-1] > LONG and math.prod(case.shape[:-1]) >= MANY
+    return few_rows(case, max(rows, MANY) if many else rows)
 
 
 def too_many_atomics(case: Case, machine: Machine) -> str | None:

@@ -8,7 +8,8 @@ Rungs, plain to best:
 
 Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
 1,024 threads. Other rows are kept in shared memory, which a row may enter at any place, and which a cluster of blocks may
-share; those that do not fit there go to `warp`.
+share; those that do not fit there go to `warp`. Few rows of vectors too wide for a block are divided, on the last rung, among
+blocks that know nothing of each other (cuda_split.py).
 """
 
 from pathlib import Path
@@ -18,12 +19,15 @@ import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda import Kernel, RawModule
-from kernels.cuda.includes import DEVICE
+from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, in_vectors, scalar_threads, threads_of_row, vectors_of_thread
 from kernels.cuda.shared_rows import SHARED_ROWS, launch_shared_rows
 from kernels.cuda.template import TYPES, kernel
 from kernels.hardware import WARP
 from kernels.operation import Variant
+from kernels.ops.layer_norm import cuda_split
+from kernels.ops.layer_norm.cuda_split import SPLIT, split
+from kernels.row_parts import few_rows
 from kernels.unsupported import needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
@@ -101,10 +105,13 @@ def reread_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
 
 def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     N = x.shape[-1]
-    if not x.numel() or not WIDEST_IN_REGISTERS < N or threads_of_row(N) > MOST_THREADS:
+    if not x.numel() or not WIDEST_IN_REGISTERS < N:
         return vector(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
-    if not in_vectors(N, rows, weight, bias):
+    too_wide, vectors = threads_of_row(N) > MOST_THREADS, in_vectors(N, rows, weight, bias)
+    if vectors and too_wide and few_rows(rows.shape[0], x.device):
+        return split(x, weight, bias, eps)
+    if not vectors or too_wide:
         return vector(x, weight, bias, eps)
     y = empty_contiguous(x)
     parameters = _, threads, _, _ = reread_parameters(N, x.itemsize)
@@ -131,7 +138,7 @@ FORWARD = (
         "reread",
         reread,
         "wide rows: the row kept in the cache and read again, several blocks a multiprocessor",
-        VECTOR,
+        (*VECTOR, *with_includes(SPLIT), Path(cuda_split.__file__)),
         needs_compiler,
     ),
 )

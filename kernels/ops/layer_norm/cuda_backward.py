@@ -7,7 +7,8 @@ Rungs, plain to best:
     cluster     wide rows: as queue, a row shared by the blocks of a cluster.
 
 Each takes (dy, x, weight, bias, eps) and gives (dx, dweight or None, dbias or None). The last two need rows of whole 16-byte
-vectors, up to 8,192 and 32,768 columns, and the last a GPU of sm_90 or newer; other rows go to `partials`.
+vectors, up to 8,192 and 32,768 columns, and the last a GPU of sm_90 or newer. Other rows go from `queue` to `partials`, and
+from `cluster`, where they are not narrow, to the kernels of cuda_split.py, as do few rows for clusters.
 """
 
 from pathlib import Path
@@ -16,13 +17,16 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
-from kernels.cuda.queue import blocks_of_row, cluster_unsupported, fits_block, fits_cluster, queue_launch
+from kernels.cuda.includes import DEVICE, with_includes
+from kernels.cuda.queue import blocks_of_row, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, column_sums, in_vectors, norm_columns, scalar_threads
 from kernels.cuda.template import kernel
 from kernels.operation import Variant
+from kernels.ops.layer_norm import cuda_split
 from kernels.ops.layer_norm.cases import too_many_atomics
+from kernels.ops.layer_norm.cuda_split import BACKWARD_SPLIT, split_backward
 from kernels.ops.layer_norm.native import Gradients
+from kernels.row_parts import NARROWEST, few_rows
 from kernels.unsupported import first_of, needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
@@ -96,12 +100,17 @@ def queue(dy, x, weight, bias, eps) -> Gradients:
 def cluster(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU: which rows a cluster adds up, and in which order, is fixed."""
     N = x.shape[-1]
-    if fits_cluster(x):
-        dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-        if in_vectors(N, dy_rows, rows, columns):
-            dx, dweight, dbias = in_registers(dy_rows, rows, columns, bias, eps, blocks_of_row(N))
-            return dx.view(x.shape), dweight, dbias
-    return queue(dy, x, weight, bias, eps)
+    if not x.numel() or N < NARROWEST:
+        return queue(dy, x, weight, bias, eps)
+    dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+    vectors = in_vectors(N, dy_rows, rows, columns)
+    if vectors and fits_block(x):
+        return queue(dy, x, weight, bias, eps)
+    # Of few rows a cluster would walk over two or three: each is divided among more blocks instead.
+    if vectors and fits_cluster(x) and not few_rows(rows.shape[0], x.device, of_multiprocessor=2):
+        dx, dweight, dbias = in_registers(dy_rows, rows, columns, bias, eps, blocks_of_row(N))
+        return dx.view(x.shape), dweight, dbias
+    return split_backward(dy, x, weight, bias, eps)
 
 
 ATOMICS = (SOURCE, Path(__file__))
@@ -128,5 +137,12 @@ BACKWARD = (
     Variant(
         5, "queue", queue, "16-byte loads, all sums in registers, the next rows on their way", VECTOR, needs_compiler
     ),
-    Variant(5, "cluster", cluster, "wide rows: shared by the blocks of a cluster", VECTOR, cluster_unsupported),
+    Variant(
+        5,
+        "cluster",
+        cluster,
+        "wide rows: shared by the blocks of a cluster",
+        (*VECTOR, *with_includes(BACKWARD_SPLIT), Path(cuda_split.__file__)),
+        needs_compiler,
+    ),
 )

@@ -1,7 +1,8 @@
-"""Level 4: layer norm in Triton, backward, for rows wider than a program's registers.
+"""Level 4: layer norm in Triton, backward, for rows wider than a program's registers, be they many or few.
 
-One kernel reads a row once for its statistics; another takes the matrix in tiles, in which dx needs nothing but those
-statistics, and adds up dweight and dbias down the columns. x and dy are read twice, every other byte moves once.
+One kernel reads a row for its statistics, or, where rows are few, a part of a row, and then another joins the parts. The last
+takes the matrix in tiles, in which dx needs nothing but those statistics, and adds up dweight and dbias down the columns. x and
+dy are read twice, every other byte moves once.
 """
 
 import torch
@@ -11,8 +12,10 @@ import triton.language as tl
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.native import Gradients
+from kernels.row_parts import columns_of_part, few_rows, warps_of_part
 from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
+from kernels.triton.row_parts import columns_of, joined_mean, part_mean
 
 
 @triton.jit
@@ -62,6 +65,49 @@ def layer_norm_backward_statistics_kernel(
 
 
 @triton.jit
+def layer_norm_backward_parts_kernel(
+    dy_ptr, x_ptr, weight_ptr, parts_ptr, dy_stride, x_stride, N, BLOCK_N: tl.constexpr
+):
+    """Of a part of a row: its mean, and its sums of squared deviations from that, of g, and of their products."""
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    columns = part * BLOCK_N + tl.arange(0, BLOCK_N)
+    inside = columns < N
+    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    g = tl.load(dy_ptr + row * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    if weight_ptr is not None:
+        g *= tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+    mean = part_mean(x, columns_of(part, N, BLOCK_N))
+    centred = tl.where(inside, x - mean, 0.0)
+    parts_ptr += 4 * (row * tl.num_programs(1) + part)
+    tl.store(parts_ptr, mean)
+    tl.store(parts_ptr + 1, tl.sum(centred * centred))
+    tl.store(parts_ptr + 2, tl.sum(g))
+    tl.store(parts_ptr + 3, tl.sum(g * centred))
+
+
+@triton.jit
+def layer_norm_backward_joined_kernel(
+    parts_ptr, statistics_ptr, M, N, eps, P, BLOCK_N: tl.constexpr, PARTS: tl.constexpr
+):
+    """Of a row, from its P parts: mean, 1 / standard deviation, mean of g, mean of g · n."""
+    row = tl.program_id(0).to(tl.int64)
+    parts = tl.arange(0, PARTS)
+    columns = columns_of(parts, N, BLOCK_N)
+    parts_ptr += 4 * row * P
+    means = tl.load(parts_ptr + 4 * parts, mask=parts < P, other=0.0)
+    squares = tl.load(parts_ptr + 4 * parts + 1, mask=parts < P, other=0.0)
+    sums = tl.load(parts_ptr + 4 * parts + 2, mask=parts < P, other=0.0)
+    products = tl.load(parts_ptr + 4 * parts + 3, mask=parts < P, other=0.0)
+    mean = joined_mean(means, tl.load(parts_ptr), columns, N)
+    apart = tl.where(parts < P, means - mean, 0.0)
+    rstd = 1.0 / tl.sqrt(tl.sum(squares + columns * apart * apart) / N + eps)
+    tl.store(statistics_ptr + row, mean)
+    tl.store(statistics_ptr + M + row, rstd)
+    tl.store(statistics_ptr + 2 * M + row, tl.sum(sums) / N)
+    tl.store(statistics_ptr + 3 * M + row, tl.sum(products + apart * sums) / N * rstd)
+
+
+@triton.jit
 def layer_norm_backward_columns_kernel(
     dy_ptr,
     x_ptr,
@@ -103,6 +149,17 @@ def layer_norm_backward_columns_kernel(
     store_partials(dweight_ptr, dbias_ptr, dweight, dbias, program, columns, N)
 
 
+def statistics_by_parts(dy, x, weight, eps: float, statistics: torch.Tensor) -> None:
+    M, N = x.shape
+    columns = columns_of_part(M, N, x.device)
+    parts, part = triton.cdiv(N, columns), {"BLOCK_N": columns, "num_warps": warps_of_part(columns)}
+    of_parts = x.new_empty((M, parts, 4), dtype=torch.float32)
+    arguments = (dy, x, weight, of_parts, dy.stride(0), x.stride(0), N)
+    launch(layer_norm_backward_parts_kernel, (M, parts), *arguments, **part)
+    tile = {"BLOCK_N": columns, "PARTS": triton.next_power_of_2(parts), "num_warps": 1}
+    launch(layer_norm_backward_joined_kernel, (M,), of_parts, statistics, M, N, eps, parts, **tile)
+
+
 def wide(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> Gradients:
@@ -112,25 +169,19 @@ def wide(
     M, N = x.shape
     strides = dy.stride(0), x.stride(0)
     statistics = x.new_empty((4, M), dtype=torch.float32)
-    launch(
-        layer_norm_backward_statistics_kernel,
-        (M,),
-        dy,
-        x,
-        weight,
-        statistics,
-        *strides,
-        M,
-        N,
-        eps,
-        BLOCK_N=1_024,
-        num_warps=4,
-    )
+    if few_rows(M, x.device, of_multiprocessor=4):
+        statistics_by_parts(dy, x, weight, eps, statistics)
+    else:
+        of_rows = (dy, x, weight, statistics, *strides, M, N, eps)
+        launch(layer_norm_backward_statistics_kernel, (M,), *of_rows, BLOCK_N=1_024, num_warps=4)
     # Tiles of 4 rows, 32 values a thread: registers for 5 programs a multiprocessor.
     ROWS, BLOCK_N, warps, per_multiprocessor = 4, 512, 2, 5
     across = triton.cdiv(N, BLOCK_N)
-    programs = min(triton.cdiv(M, ROWS), max(per_multiprocessor * multiprocessors(x.device) // across, 1))
-    sums = Partials(programs, weight, bias)
+    together = per_multiprocessor * multiprocessors(x.device)
+    # A few rows are one program's, where there are programs enough side by side: its sums are then those of all rows.
+    alone = M <= 4 * ROWS and across >= multiprocessors(x.device)
+    programs = 1 if alone else min(triton.cdiv(M, ROWS), max(together // across, 1))
+    sums = Partials(programs, weight, bias, alone)
     arguments = (dy, x, weight, statistics, dx, sums.dweight, sums.dbias, *strides, M, N)
     launch(
         layer_norm_backward_columns_kernel, (across, programs), *arguments, ROWS=ROWS, BLOCK_N=BLOCK_N, num_warps=warps

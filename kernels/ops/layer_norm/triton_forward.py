@@ -5,6 +5,7 @@ Rungs, plain to best:
     rows      narrow rows several at a time.
     passes    wide rows are read again from cache instead of being kept: programs that hold no row leave registers for
               another program on the same multiprocessor, whose loads fill the time in which this one adds up.
+              Few long rows, and those of odd widths, are divided among programs (triton_split.py).
 Rows too wide for the registers are read in passes on every rung.
 
 Each program computes, in float32, y = (x - mean) / sqrt(variance + eps) · weight + bias for rows of an M×N matrix.
@@ -19,6 +20,9 @@ import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.operation import Variant
+from kernels.ops.layer_norm.triton_split import by_parts
+from kernels.row_parts import few_rows
+from kernels.triton import row_parts
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_interpreter
 
@@ -127,11 +131,14 @@ def by_passes(x, weight, bias, y, eps) -> None:
     launch(layer_norm_passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
-def run(choose: Callable[[int], Callable], x, weight, bias, eps) -> torch.Tensor:
+def run(choose: Callable[[int], Callable], x, weight, bias, eps, may_split: bool = False) -> torch.Tensor:
     y = empty_contiguous(x)
     if y.numel():
         matrix = as_rows(x)
-        choose(matrix.shape[1])(matrix, as_columns(weight), as_columns(bias), y, eps)
+        M, N = matrix.shape
+        # Rows that do not start at multiples of 16 bytes are loaded value by value, which two passes do less often than three.
+        split = may_split and WIDEST_KEPT < N and (N % 8 != 0 or few_rows(M, x.device))
+        (by_parts if split else choose(N))(matrix, as_columns(weight), as_columns(bias), y, eps)
     return y
 
 
@@ -146,12 +153,20 @@ def rows(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None
 
 
 def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    return run(lambda N: by_rows if N <= NARROW else by_row if N <= WIDEST_KEPT else by_passes, x, weight, bias, eps)
+    return run(
+        lambda N: by_rows if N <= NARROW else by_row if N <= WIDEST_KEPT else by_passes,
+        x,
+        weight,
+        bias,
+        eps,
+        may_split=True,
+    )
 
 
 SOURCE = (Path(__file__),)
+SPLIT = (*SOURCE, Path(__file__).with_name("triton_split.py"), Path(row_parts.__file__))
 FORWARD = (
     Variant(4, "row", row, "one program a row, the row kept in registers", SOURCE, needs_interpreter),
     Variant(4, "rows", rows, "narrow rows several at a time", SOURCE, needs_interpreter),
-    Variant(4, "passes", passes, "wide rows read again from cache, not kept", SOURCE, needs_interpreter),
+    Variant(4, "passes", passes, "wide rows read again from cache, not kept", SPLIT, needs_interpreter),
 )

@@ -13,9 +13,10 @@ import triton.language as tl
 
 from kernels import wrong
 from kernels.operation import Variant
-from kernels.ops.layer_norm import cuda
+from kernels.ops.layer_norm import cuda, cuda_split
 from kernels.ops.layer_norm.native import SIGNATURE, layer_norm, layer_norm_backward
 from kernels.registration import differentiable
+from kernels.row_parts import NARROWEST
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_compiler, needs_interpreter
 
@@ -105,6 +106,18 @@ def edited(old: str, new: str) -> Callable:
     return right_gradient(wrong.edited(cuda.block, old, new))
 
 
+def split(old: str, new: str) -> Callable:
+    """The kernels of CUDA C that share a row among blocks, with one piece of their source replaced. Rows of one part alone, in
+    which nothing is joined, are level 1's: what is rejected is the mistake, not how such rows are rounded."""
+    wrong_one = wrong.edited(cuda_split.split, old, new)
+
+    def run(x, weight, bias, eps):
+        several = x.numel() and x.shape[-1] > NARROWEST
+        return wrong_one(x, weight, bias, eps) if several else layer_norm(x, weight, bias, eps)
+
+    return right_gradient(run)
+
+
 SOURCE = (Path(__file__),)
 RACE = edited("threadIdx.x < half", "threadIdx.x <= half && threadIdx.x + half < blockDim.x")
 VARIANTS = (
@@ -150,6 +163,23 @@ VARIANTS = (
                 "(long long)blockIdx.x * (N - 1)",
             ),
             ("shifted-weight", "reads the weight of the next column", "weight[j]", "weight[(j + 1) % N]"),
+        )
+    ),
+    *(
+        Variant(5, name, split(old, new), idea, SOURCE, needs_compiler)
+        for name, idea, old, new in (
+            (
+                "last-part-whole",
+                "counts the last part of a row like the others",
+                "columns_of(p, of_part, N) * (parts[p].mean - first)",
+                "of_part * (parts[p].mean - first)",
+            ),
+            (
+                "parts-apart",
+                "adds up squared deviations from means of parts as if from the row's",
+                "columns_of(p, columns.of_part, N) * (part.mean - mean) * (part.mean - mean)",
+                "0",
+            ),
         )
     ),
     Variant(5, "race", RACE, "adds a partial sum that another thread is changing", SOURCE, wrong.needs_order),

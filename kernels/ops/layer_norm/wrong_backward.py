@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import empty_contiguous
-from kernels.ops.layer_norm import cuda_backward, triton_backward
+from kernels.ops.layer_norm import cuda_backward, cuda_split, triton_backward, triton_backward_wide
 from kernels.ops.layer_norm.native import SIGNATURE, layer_norm, layer_norm_backward
 from kernels.triton.launch import launch
 from kernels.wrong import edited, lost_partial, variant
@@ -51,15 +51,25 @@ def masked_lanes(dy, x, weight, bias, eps):
     return dx, dweight, dbias
 
 
+def if_any(function):
+    """A bare backward of matrices with an element, on others too."""
+    return lambda dy, x, *more: function(dy, x, *more) if x.numel() else layer_norm_backward(dy, x, *more)
+
+
 wrong = partial(variant, SIGNATURE, __file__, forward=layer_norm)
 LOST_PARTIAL = lost_partial(triton_backward.partials)
 OVERWRITTEN = edited(cuda_backward.atomics, "atomicAdd(&dbias[j], (float)dy[j])", "dbias[j] = (float)dy[j]")
 OF_X = edited(cuda_backward.atomics, "(float)dy[j] * n)", "(float)dy[j] * (float)x[j])")
+# Products with deviations from a part's mean are taken for those with deviations from the row's.
+PARTS_APART = edited(if_any(triton_backward_wide.wide), "products + apart * sums", "products")
+FIRST_PARTS = edited(if_any(cuda_split.split_backward), "p < count", "p < min(count, 32)")
 VARIANTS = (
     wrong(1, "gradient-unscaled", "forgets rstd in dx", backward=unscaled),
     wrong(1, "gradient-without-mean", "forgets the mean of g in dx", backward=gradient_without_mean),
     wrong(4, "gradient-lost-partial", "the second kernel forgets the last program", backward=LOST_PARTIAL),
     wrong(4, "gradient-masked-lanes", "lanes beyond the row enter its sums", backward=masked_lanes),
+    wrong(4, "gradient-parts-apart", "joins products as if all parts had one mean", backward=PARTS_APART),
+    wrong(5, "gradient-first-parts", "joins no more parts than a warp has lanes", backward=FIRST_PARTS),
     wrong(5, "gradient-overwritten", "assigns to dbias where it should add", backward=OVERWRITTEN),
     wrong(5, "gradient-of-x", "multiplies by x, not by the normalised x, in dweight", backward=OF_X),
 )

@@ -1,0 +1,43 @@
+// Rows divided among blocks, VALUES columns for each of a block's threads, and what describes a row from what describes its parts
+// (Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance").
+#pragma once
+
+#include "packs.cuh"
+#include "reductions.cuh"
+
+constexpr int VALUES = 16;  // of a part that a thread holds: loads on their way at once, even where each is of one value
+
+// Part `part` of a row of N columns: how many columns a part has but for the last, and where this one starts and ends.
+struct Columns {
+    int of_part, first, end;
+
+    __device__ Columns(int part, int N) : of_part(VALUES * blockDim.x)
+    {
+        first = part * of_part;
+        end = min(first + of_part, N);
+    }
+
+    // The first column of this thread's pack k.
+    template <int SIZE>
+    __device__ int of_pack(int k) const
+    {
+        return first + (k * (int)blockDim.x + (int)threadIdx.x) * SIZE;
+    }
+};
+
+// The columns of part p, out of `of_part` each.
+__device__ float columns_of(int p, int of_part, int N)
+{
+    return min(N - p * of_part, of_part);
+}
+
+// The mean of a row from P parts that begin with their mean, given to each lane of a warp; exactly that of the parts where all
+// have the same.
+template <typename P>
+__device__ float joined_mean(const P* parts, int count, int of_part, int N)
+{
+    const float first = parts[0].mean;
+    float sum = 0.0f;
+    for (int p = threadIdx.x % 32; p < count; p += 32) sum += columns_of(p, of_part, N) * (parts[p].mean - first);
+    return first + warp_sum(sum) / N;
+}

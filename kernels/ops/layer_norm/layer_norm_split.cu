@@ -1,0 +1,69 @@
+// Level 5: layer norm in CUDA C, forward, for few long rows, each divided among several blocks.
+//
+//     parts    of a part of a row: its mean, and its sum of squared deviations from that.
+//     split    every warp joins the parts of its row; the block normalises its own part of it.
+//
+// The row is read twice, the second time from the cache. Rows are whole packs of SIZE values. The grid: rows, parts of
+// a row.
+
+#include "row_parts.cuh"
+
+struct alignas(8) Part {
+    float mean, squares;
+};
+
+template <typename T, int SIZE>
+__global__ void layer_norm_parts(const T* x, Part* parts, long long x_stride, int N)
+{
+    __shared__ float of_warp[2][32];
+    const Columns columns(blockIdx.y, N);
+    x += blockIdx.x * x_stride;
+    Pack<T, SIZE> row[VALUES / SIZE];
+    for (int k = 0; k < VALUES / SIZE; ++k)
+        if (columns.of_pack<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.of_pack<SIZE>(k));
+
+    float sum = 0.0f, squares = 0.0f;
+    for (int k = 0; k < VALUES / SIZE; ++k)
+        if (columns.of_pack<SIZE>(k) < columns.end)
+            for (float value : widened(row[k]).at) sum += value;
+    const float mean = row_sum(sum, of_warp[0]) / (columns.end - columns.first);
+    for (int k = 0; k < VALUES / SIZE; ++k)
+        if (columns.of_pack<SIZE>(k) < columns.end)
+            for (float value : widened(row[k]).at) squares += (value - mean) * (value - mean);
+    squares = row_sum(squares, of_warp[1]);
+    if (threadIdx.x == 0) parts[(long long)blockIdx.x * gridDim.y + blockIdx.y] = {mean, squares};
+}
+
+template <typename T, int SIZE>
+__global__ void layer_norm_split(const T* x, const T* weight, const T* bias, T* y, const Part* parts, long long x_stride,
+                                 int N, float eps)
+{
+    const Columns columns(blockIdx.y, N);
+    x += blockIdx.x * x_stride;
+    y += (long long)blockIdx.x * N;
+    parts += (long long)blockIdx.x * gridDim.y;
+    Pack<T, SIZE> row[VALUES / SIZE];
+    for (int k = 0; k < VALUES / SIZE; ++k)
+        if (columns.of_pack<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.of_pack<SIZE>(k));
+
+    const float mean = joined_mean(parts, gridDim.y, columns.of_part, N);
+    float squares = 0.0f;
+    for (int p = threadIdx.x % 32; p < gridDim.y; p += 32) {
+        const Part part = parts[p];
+        squares += part.squares + columns_of(p, columns.of_part, N) * (part.mean - mean) * (part.mean - mean);
+    }
+    const float rstd = rsqrtf(warp_sum(squares) / N + eps);
+
+    for (int k = 0; k < VALUES / SIZE; ++k) {
+        const int j = columns.of_pack<SIZE>(k);
+        if (j >= columns.end) continue;
+        Floats<SIZE> values = widened(row[k]), weights, biases;
+        if (weight) weights = load_floats<SIZE>(weight + j);
+        if (bias) biases = load_floats<SIZE>(bias + j);
+        for (int v = 0; v < SIZE; ++v) {
+            const float normalised = (values.at[v] - mean) * rstd;
+            values.at[v] = (weight ? normalised * weights.at[v] : normalised) + (bias ? biases.at[v] : 0.0f);
+        }
+        store_floats(y + j, values);
+    }
+}

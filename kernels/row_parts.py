@@ -1,0 +1,31 @@
+"""Rows divided among several programs or blocks: where that pays, and into which parts."""
+
+import torch
+
+from kernels.hardware import WARP
+from kernels.machine import multiprocessors
+
+VALUES = 16  # of a part that a thread holds
+NARROWEST, WIDEST = 1_024, 4_096  # columns of a part: what is worth a block, and what a few warps hold in registers
+PARTS_OF_MULTIPROCESSOR = 4
+
+
+def few_rows(M: int, device: torch.device, of_multiprocessor: float = 0.5) -> bool:
+    """Whether M rows are at most so many for each multiprocessor: a block a row leaves half of them idle, unless it is said
+    otherwise."""
+    return of_multiprocessor * multiprocessors(device) >= M
+
+
+def columns_of_part(M: int, N: int, device: torch.device) -> int:
+    """The columns of a part of each of M rows of N, a power of two: so many that every multiprocessor gets its parts."""
+    parts = max(PARTS_OF_MULTIPROCESSOR * multiprocessors(device) // M, 1)
+    wanted = 1 << (-(-N // parts) - 1).bit_length()
+    return min(max(wanted, NARROWEST), WIDEST)
+
+
+def threads_of_part(columns: int) -> int:
+    return columns // VALUES
+
+
+def warps_of_part(columns: int) -> int:
+    return columns // (VALUES * WARP)
