@@ -11,6 +11,7 @@ import torch
 
 import kernels
 from kernels import diagrams, lens
+from kernels.cuda import RawKernel
 from kernels.diagrams import parts, scan
 from kernels.diagrams.banks import passes
 from kernels.diagrams.divergence import BY_LANE, BY_WARP, active
@@ -20,6 +21,7 @@ from kernels.diagrams.key_tiles import BANDS, QUERIES, TILE, WINDOW, kind
 from kernels.diagrams.owners import RUNGS, SIDE, rectangles
 from kernels.diagrams.sectors import touched
 from kernels.diagrams.shuffles import LANES
+from kernels.diagrams.swizzle import place
 from kernels.diagrams.triton_block import LAYOUT, owner
 from kernels.lens.pictures import meant
 from kernels.measure.recorded.accesses import CASES
@@ -47,6 +49,7 @@ DRAWINGS = {
     "paged_cache": diagrams.paged_cache,
     "joined_parts": diagrams.joined_parts,
     "fragments": diagrams.fragments,
+    "swizzle": diagrams.swizzle,
     "warp_scan": diagrams.warp_scan,
     "reads": lambda: diagrams.reads(
         {"a": (2, 4), "b": (4, 2)},
@@ -179,6 +182,29 @@ def test_passes_are_the_wavefronts_of_the_lens(case, padding):
 def test_padding_must_not_be_negative():
     with pytest.raises(ValueError, match="padding: got -1"):
         diagrams.banks(-1)
+
+
+COLUMN = """
+extern "C" __global__ void column(const int* places, int* y)
+{
+    __shared__ int lines[8][32];
+    for (int line = 0; line < 8; ++line) lines[line][threadIdx.x] = line;
+    __syncwarp();
+    y[threadIdx.x] = lines[threadIdx.x / 4][4 * places[threadIdx.x / 4] + threadIdx.x % 4];
+}
+"""
+
+
+@pytest.mark.parametrize("vector", [0, 2, 7])
+def test_a_vector_of_each_line_takes_the_passes_that_the_lens_counts(vector):
+    drawing, places = diagrams.swizzle(vector), ([vector] * 8, [place(line, vector) for line in range(8)])
+    for step, of_lines in zip(drawing.steps, places, strict=True):
+        y = torch.empty(32, dtype=torch.int32)
+        trace = lens.trace(RawKernel(COLUMN, "column"), (1,), (32,), (torch.tensor(of_lines).int(), y))
+        (read,) = (one for one in trace.accesses if (one.kind, one.space) == ("load", "shared"))
+        assert step.words.endswith(f": {read.wavefronts} pass{'es' * (read.wavefronts > 1)}.")
+    with pytest.raises(ValueError, match="vector: got 8"):
+        diagrams.swizzle(8)
 
 
 def test_a_butterfly_leaves_the_sum_in_all_lanes():

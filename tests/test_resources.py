@@ -32,21 +32,25 @@ SPILLS = {
         "two rows, their sums and GELU's slope",
     ),
     "attention_dkdv_kernel": (
-        {"sm_75": 7_300, "sm_90": 370, "": 470},
-        "two tiles of sums; before sm_80 Triton multiplies without tensor cores, and whole operands are in registers",
+        {"sm_75": 7_300, "sm_90": 790, "sm_80": 1_700, "": 470},
+        "two tiles of sums, and in one walk a third product; before sm_80 Triton multiplies without tensor cores, and whole"
+        " operands are in registers",
     ),
-    "attention_dq_kernel": ({"sm_75": 1_600, "sm_90": 0, "": 160}, "the same, with one tile of sums"),
+    "attention_dq_kernel": ({"sm_75": 1_600, "sm_80": 180, "sm_90": 0, "": 160}, "the same, with one tile of sums"),
     "attention_forward_kernel": ({"sm_90": 0, "": 220}, "tiles chosen for sm_90: others have fewer registers to spare"),
     "attention_backward.cu attention_dq<__half, 64, 32>": ({"sm_80": 36, "sm_90": 36}, "64 registers"),
+    "attention_backward.cu attention_dq<__nv_bfloat16, 16, 32>": ({"sm_90": 36}, "48 registers"),
+    "attention_backward.cu attention_dkdv<__nv_bfloat16, 16, 32>": ({"sm_120": 36}, "48 registers"),
     "attention_wmma<__nv_bfloat16, 128, 64, 1>": (
         {"sm_90": 8},
         "168 registers, so that three blocks share a multiprocessor",
     ),
     "CLUSTER=8": ({"sm_90": 16}, "32,768 columns in 168 registers, of which three are left in local memory"),
     "decode.cu": (
-        {"sm_90": 16, "sm_86": 108, "sm_89": 108, "": 44},
+        {"sm_90": 24, "sm_86": 108, "sm_89": 108, "": 44},
         "around the call that a failed assertion makes: without assertions none spills",
     ),
+    "decode_registers.cu": ({"sm_75": 480}, "four queries and their sums in at most 128 registers"),
     "decode_split_kernel": (
         {"sm_75": 1_100},
         "before sm_80 Triton multiplies without tensor cores, and whole operands are in registers",
@@ -128,12 +132,15 @@ def test_every_operation_with_kernels_is_stored():
 
 
 def test_no_kernel_spills():
+    too_many = []
     for stored in STORED.values():
         for kernel, said in stored["kernels"].items():
             allowed = next((most for words, (most, _) in SPILLS.items() if words in kernel), {})
             for target, found in said.items():
                 most = allowed.get(target, allowed.get("", 0 if target == REFERENCE.name else FEW))
-                assert found["spilled_bytes"] <= most, f"{kernel} on {target}"
+                if found["spilled_bytes"] > most:
+                    too_many.append(f"{kernel} on {target}: {found['spilled_bytes']} bytes, {most} are allowed")
+    assert not too_many, "\n".join(too_many)
 
 
 @pytest.mark.parametrize("op", STORED)

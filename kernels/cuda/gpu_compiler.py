@@ -7,7 +7,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernels.cuda.cpu import compiler
 from kernels.cuda.cpu.headers import cuda_headers
@@ -37,8 +37,16 @@ def call(function: str, *args: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def compiled(source: Source, options: Sequence[str], name: str) -> tuple[str, str]:
-    """What the compiler said of a source, and the mangled name of a kernel. CompileError, with the learner's own lines.
+class Compiled(NamedTuple):
+    """What the compiler said of a source, the mangled name of a kernel, and the PTX."""
+
+    log: str
+    symbol: str
+    ptx: str
+
+
+def compiled(source: Source, options: Sequence[str], name: str) -> Compiled:
+    """A source compiled for a kernel of it. CompileError, with the learner's own lines.
 
     options: beside the source's own, which but for the architecture come after them.
     """
@@ -60,7 +68,10 @@ def compiled(source: Source, options: Sequence[str], name: str) -> tuple[str, st
             raise CompileError(
                 f"{source.filename} does not compile (NVRTC):\n{source.with_errors_located(text.strip())}"
             )
-        return text, call("GetLoweredName", program, name.encode()).decode()
+        ptx = bytearray(call("GetPTXSize", program))
+        call("GetPTX", program, ptx)
+        symbol = call("GetLoweredName", program, name.encode()).decode()
+        return Compiled(text, symbol, ptx.decode().rstrip("\0"))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

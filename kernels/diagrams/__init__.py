@@ -15,6 +15,7 @@ from kernels.diagrams.reads import reads
 from kernels.diagrams.scan import warp_scan
 from kernels.diagrams.sectors import sectors
 from kernels.diagrams.shuffles import butterfly, tree
+from kernels.diagrams.swizzle import swizzle
 from kernels.diagrams.traffic import traffic
 from kernels.diagrams.triton_block import triton_block
 
@@ -33,6 +34,7 @@ __all__ = [
     "reads",
     "sectors",
     "softmax_parts",
+    "swizzle",
     "traffic",
     "tree",
     "triton_block",

@@ -25,9 +25,19 @@ def compiled(kernel: Kernel, target: Target = REFERENCE) -> dict[str, int]:
     return kernel._module.first_that_compiles(kernel.name, lambda source: _compiled(source, kernel.name, target))
 
 
+def ptx(kernel: Kernel, target: Target = REFERENCE) -> str:
+    """The PTX of a kernel, for a target as in `compiled`."""
+    options = [f"--gpu-architecture={own_target(kernel) or target}"]
+
+    def of(source: Source) -> str:
+        return gpu_compiler.compiled(source, options, kernel.name).ptx
+
+    return kernel._module.first_that_compiles(kernel.name, of)
+
+
 def _compiled(source: Source, name: str, target: Target) -> dict[str, int]:
     # Beside a driver NVRTC keeps what it compiled, and gives it back without the report.
-    text, symbol = gpu_compiler.compiled(
+    text, symbol, _ = gpu_compiler.compiled(
         source, [f"--gpu-architecture={target}", "--ptxas-options=-v", "--no-cache"], name
     )
     _, found, of_kernel = text.partition(f"Compiling entry function '{symbol}'")

@@ -16,6 +16,7 @@ from kernels.ops.matmul.cases import CASES, backward_cost, cost, few, make_input
 from kernels.ops.matmul.in_order import in_order
 
 
+@levels.documented
 def matmul(
     x: torch.Tensor,
     w: torch.Tensor,
@@ -30,16 +31,10 @@ def matmul(
         w: shape (K, N), or (..., K, N) with the leading dimensions of x; dtype and device of x, any strides.
         bias: shape (N,), dtype and device of x, or None.
         activation: "none" or "gelu", by the error function.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape (..., M, N), dtype and device of x. Sums are float32 (float64 for float64); levels 4 and 5 do not round float32 to
         TF32, and levels 1 to 3 do as torch.backends.cuda.matmul says.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, w, bias, activation)
 
@@ -66,7 +61,7 @@ OPERATION = Operation(
     **levels.of_modules("matmul", native, triton, cuda),
     reference=reference,
     baseline=torch_matmul,
-    in_order=in_order,
+    second_baseline={"float32": in_order},
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     peers=(

@@ -1,4 +1,4 @@
-"""Level 5: the Python side of matmul.cu and matmul_wmma.cu.
+"""Level 5: the Python side of matmul.cu and matmul_wmma.cu, and the ladder.
 
 Rungs, plain to best:
     element    one thread an element of y.
@@ -6,6 +6,7 @@ Rungs, plain to best:
     shared     tiles in shared memory.
     registers  4×4 elements a thread.
     wmma       half types on the tensor cores, by asynchronous copies; float32 stays with `registers`.
+    wgmma      Hopper's own: tiles by TMA, products by warpgroups; other GPUs and matrices stay with `wmma`.
 """
 
 from functools import partial
@@ -13,12 +14,12 @@ from pathlib import Path
 
 import torch
 
-from kernels.cuda.includes import DEVICE
+from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
 from kernels.machine import target
 from kernels.operation import Variant
-from kernels.ops.matmul import products
+from kernels.ops.matmul import cuda_hopper, products
 from kernels.unsupported import needs_compiler
 
 FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("matmul", "matmul_wmma"))
@@ -74,6 +75,7 @@ element = partial(plain, "matmul_element", (256,), 1, 256)
 coalesced = partial(plain, "matmul_coalesced", (256,), 1, 256)
 shared = partial(plain, "matmul_shared", (32, 32), 32, 32)
 registers = partial(plain, "matmul_registers", (16, 16), 64, 64)
+wgmma = partial(cuda_hopper.multiply, wmma)
 
 SOURCE = (FILE, FILE.with_name("epilogue.cuh"), Path(__file__), Path(products.__file__))
 RUNGS: dict[str, tuple[products.Multiply, str, tuple[Path, ...]]] = {
@@ -86,13 +88,19 @@ RUNGS: dict[str, tuple[products.Multiply, str, tuple[Path, ...]]] = {
         "half types on the tensor cores, tiles on their way",
         (WMMA, DEVICE / "async_tiles.cuh", *SOURCE[1:]),
     ),
+    "wgmma": (
+        wgmma,
+        "Hopper's own: tiles by TMA, multiplied by warpgroups, each with its role",
+        (*with_includes(cuda_hopper.FILE), Path(cuda_hopper.__file__), *SOURCE[2:]),
+    ),
 }
 FORWARD = tuple(
     Variant(5, name, products.forward(multiply), idea, source, needs_compiler)
     for name, (multiply, idea, source) in RUNGS.items()
 )
-BACKWARD = (
+BACKWARD = tuple(
     Variant(
-        5, "backward-wmma", products.backward(wmma), "products of transposed matrices", RUNGS["wmma"][2], needs_compiler
-    ),
+        5, f"backward-{name}", products.backward(multiply), "products of transposed matrices", source, needs_compiler
+    )
+    for name, (multiply, _, source) in list(RUNGS.items())[-2:]
 )

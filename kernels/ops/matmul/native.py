@@ -60,16 +60,11 @@ def validate(x, w, bias, activation) -> None:
         raise ValueError(f"activation: got {activation!r}, expected one of {', '.join(map(repr, ACTIVATIONS))}")
 
 
-def validate_backward(dy, x, w, bias, activation) -> None:
-    arguments.like("dy", dy, (*x.shape[:-1], w.shape[-1]), "x", x)
-
-
 SIGNATURE = Signature(
     '(Tensor x, Tensor w, Tensor? bias=None, str activation="none") -> Tensor y',
     validate=validate,
-    shape_rule=lambda x, w, bias, activation: x.new_empty((*x.shape[:-1], w.shape[-1])),
+    shapes=lambda x, w, bias, activation: (((*x.shape[:-1], w.shape[-1]), x.dtype),),
     gradients=("x", "w", "bias"),
     save=("x", "w", "bias"),
     native_backward=matmul_backward,
-    validate_backward=validate_backward,
 )
