@@ -2,17 +2,15 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
 from kernels.cuda import LaunchError
 from kernels.hardware import REFERENCE_MULTIPROCESSORS
-from kernels.machine import here
 from kernels.ops.decode.cache import parts
 from kernels.ops.decode.cases import paged
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("decode")
-VARIANTS = pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
 
 
 def inputs(B=2, H=4, S=300, D=16, kv_heads=2):
@@ -25,24 +23,17 @@ def lengths(*of):
     return torch.tensor(of, dtype=torch.int32, device=DEVICE)
 
 
-def can_run(variant):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
-
-
-@VARIANTS
+@each_rung(OP)
 def test_the_last_query_of_attention_has_the_same_result(variant):
-    can_run(variant)
     q, k, v = inputs()
     y, lse = variant(q, k, v, lengths(300, 300))
     expected = kernels.attention(q[:, :, None], k, v, causal=True, level="native")
     torch.testing.assert_close((y, lse), (expected[0][:, :, 0], expected[1][:, :, 0]))
 
 
-@VARIANTS
+@each_rung(OP)
 def test_pages_anywhere_and_in_two_sequences_give_the_same_bits(variant):
     """Of levels 4 and 5; the order of PyTorch's additions goes by strides."""
-    can_run(variant)
     same = torch.equal if variant.level >= 4 else torch.allclose
     q, k, v = inputs()
     k[1, :, :120], v[1, :, :120] = k[0, :, :120], v[0, :, :120]  # the same prompt
@@ -58,9 +49,8 @@ def test_pages_anywhere_and_in_two_sequences_give_the_same_bits(variant):
     assert all(map(same, found, expected))
 
 
-@VARIANTS
+@each_rung(OP)
 def test_a_sequence_without_keys_is_zero_whatever_the_cache_holds(variant):
-    can_run(variant)
     q, k, v = inputs(S=5)
     y, lse = variant(q, torch.full_like(k, torch.nan), torch.full_like(v, torch.inf), lengths(0, 0))
     assert not y.any() and lse.isneginf().all()
@@ -94,10 +84,9 @@ def test_lengths_and_pages_out_of_range_are_named(level):
 
 
 @pytest.mark.skipif(DEVICE == "cuda", reason="there an assertion takes the GPU from the process")
-@pytest.mark.parametrize("variant", [one for one in OP.variants if one.level == 5], ids=lambda v: v.key)
+@each_rung(OP, [one for one in OP.variants if one.level == 5])
 def test_the_kernel_asserts_what_the_host_cannot_look_at(variant, monkeypatch):
     """Triton's interpreter leaves assertions out."""
-    can_run(variant)
     monkeypatch.setattr("kernels.arguments.known", lambda value: False)
     q, k, v = inputs(S=6, kv_heads=4)
     with pytest.raises(LaunchError, match="lengths"):

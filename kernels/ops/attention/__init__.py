@@ -29,9 +29,11 @@ from kernels.ops.attention import (
 from kernels.ops.attention.cases import CASES, backward_cost, cost, few, make_inputs
 from kernels.ops.attention.native import SIGNATURE
 from kernels.ops.attention.peers import PEERS
+from kernels.ops.attention.rounded_factors import RoundedFactors
 from kernels.registration import join
 
 
+@levels.documented
 def attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -50,16 +52,10 @@ def attention(
         causal: whether a query sees no key after its own place, where the last query stands at the last key.
         window: a query sees keys fewer than so many places away; None: however far.
         scale: of the scores, positive; 1/√D unless said.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         y, shape, dtype and device of q; lse, the logarithm of each query's sum of exponentials, shape (B, H, Q), float32
         (float64 for float64). A query that sees no key has 0 and -inf.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, q)](q, k, v, causal, window, scale)
 
@@ -103,6 +99,20 @@ def torch_attention(q, k, v, causal=False, window=None, scale=None):
     return y.masked_fill(alone, 0), s.masked_fill(~mask, -torch.inf).logsumexp(-1)
 
 
+def of_rounded_factors(q, k, v, causal=False, window=None, scale=None):
+    """A sequence of the batch at a time, as the reference."""
+    if not q.numel() or not k.numel():
+        return torch_attention(q, k, v, causal, window, scale)
+    times, scale = q.shape[1] // k.shape[1], q.shape[-1] ** -0.5 if scale is None else scale
+    wide = q.float(), k.float().repeat_interleave(times, 1), v.float().repeat_interleave(times, 1)
+    visible = seen(q, k, causal, window)
+    ones = [
+        RoundedFactors.apply(*one, visible, scale, q.dtype) for one in zip(*(x.split(1) for x in wide), strict=True)
+    ]
+    y, lse = map(torch.cat, zip(*ones, strict=True))
+    return y.to(q.dtype), lse.detach()
+
+
 TRITON = join(
     SIGNATURE, "attention_triton", triton_forward.FORWARD, (*triton_one_walk.BACKWARD, *triton_backward.BACKWARD)
 )
@@ -115,6 +125,7 @@ OPERATION = Operation(
     name="attention",
     reference=reference,
     baseline=torch_attention,
+    second_baseline={"float16": of_rounded_factors, "bfloat16": of_rounded_factors},
     make_inputs=make_inputs,
     gradients=("q", "k", "v"),
     outputs=(Output(), Output("lse", "float32", differentiable=False)),

@@ -18,7 +18,7 @@ from kernels.machine import Machine, target
 from kernels.operation import Case, Variant
 from kernels.ops.attention import band as bands
 from kernels.ops.attention.band import band
-from kernels.ops.attention.heads import empty_with_state
+from kernels.ops.attention.native import SIGNATURE
 from kernels.unsupported import first_of, needs_compiler
 
 FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("attention", "attention_wmma"))
@@ -60,7 +60,7 @@ def arguments(q, k, v, y, lse, state, causal, window, scale) -> tuple:
 
 
 def warp(q, k, v, causal, window, scale):
-    y, lse, state = empty_with_state(q)
+    y, lse, state = SIGNATURE.empty_outputs(q)
     if y.numel():
         grid = (-(-lse.numel() // 4),)
         launched = kernel(FILE, "attention_warp", q.dtype, width(q.shape[3]))
@@ -69,7 +69,7 @@ def warp(q, k, v, causal, window, scale):
 
 
 def tiled(q, k, v, causal, window, scale):
-    y, lse, state = empty_with_state(q)
+    y, lse, state = SIGNATURE.empty_outputs(q)
     if y.numel():
         B, H, Q, D = q.shape
         rows = rows_of_tile(D)
@@ -81,7 +81,7 @@ def tiled(q, k, v, causal, window, scale):
 def wmma(q, k, v, causal, window, scale):
     if q.dtype == torch.float32 or target(q.device).capability < 80:
         return tiled(q, k, v, causal, window, scale)
-    y, lse, state = empty_with_state(q)
+    y, lse, state = SIGNATURE.empty_outputs(q)
     if y.numel():
         B, H, Q, D = q.shape
         q, k, v = lines(q), lines(k), lines(v)

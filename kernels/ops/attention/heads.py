@@ -3,7 +3,6 @@
 import torch
 
 from kernels import arguments
-from kernels.arguments import empty_contiguous
 
 WIDEST = 256  # features of a head
 
@@ -15,15 +14,15 @@ def fit_kernels(q: torch.Tensor) -> None:
         raise ValueError(f"q: got {q.shape[-1]} features a head, expected at most {WIDEST} at levels 4 and 5")
 
 
-def empty_outputs(q, *others) -> tuple[torch.Tensor, torch.Tensor]:
-    """y and lse, uninitialised."""
-    return empty_contiguous(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
+def shapes(q, *others) -> tuple:
+    """Of y and lse."""
+    return (q.shape, q.dtype), (q.shape[:-1], torch.float32)
 
 
-def empty_with_state(q, *others) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def shapes_with_state(q, *others) -> tuple:
     """The same, and what a backward needs of the softmax: of each query its largest q · k and the logarithm l of its sum, for
     the weights exp(scale · (q · k - largest) - l); level 4 has 2 for e.
 
     lse is scale · largest + l. But an LSE of 1e4 is rounded to a thousandth, and so would all weights be.
     """
-    return *empty_outputs(q), q.new_empty((*q.shape[:-1], 2), dtype=torch.float32)
+    return *shapes(q), ((*q.shape[:-1], 2), torch.float32)

@@ -15,7 +15,7 @@ from kernels import arguments
 from kernels.operation import Variant
 from kernels.ops.attention import band as bands
 from kernels.ops.attention.band import band, hidden
-from kernels.ops.attention.heads import empty_outputs, empty_with_state, fit_kernels
+from kernels.ops.attention.heads import fit_kernels, shapes, shapes_with_state
 from kernels.signature import Signature
 
 CHUNK = 64
@@ -147,29 +147,20 @@ def validate_for_kernel(q, *others) -> None:
     fit_kernels(q)
 
 
-def validate_backward(dy, q, k, v, y, state, *parameters) -> None:
-    arguments.like("dy", dy, q.shape, "q", q)
-    arguments.like("y", y, q.shape, "q", q)
-    if state.shape != (*q.shape[:-1], 2) or state.dtype != torch.float32:
-        expected = f"torch.float32 {(*q.shape[:-1], 2)}"
-        raise ValueError(f"state: got {state.dtype} {tuple(state.shape)}, expected {expected}")
-
-
 PARAMETERS = "(Tensor q, Tensor k, Tensor v, bool causal=False, int? window=None, float? scale=None)"
 SIGNATURE = Signature(  # of kernels, whose backward is given more than their callers
     f"{PARAMETERS} -> (Tensor y, Tensor lse, Tensor state)",
     validate=validate_for_kernel,
-    shape_rule=empty_with_state,
+    shapes=shapes_with_state,
     gradients=("q", "k", "v"),
     save=("q", "k", "v", "y", "state"),
     non_differentiable=("lse", "state"),
     native_backward=attention_backward,
-    validate_backward=validate_backward,
 )
 NATIVE_SIGNATURE = replace(
     SIGNATURE,
     schema=f"{PARAMETERS} -> (Tensor y, Tensor lse)",
-    shape_rule=empty_outputs,
+    shapes=shapes,
     save=("q", "k", "v", "y", "lse"),
     non_differentiable=("lse",),
 )

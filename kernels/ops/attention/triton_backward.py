@@ -1,8 +1,9 @@
 """Level 4, backward: scores are computed again from q, k and the state of the softmax, twice: no two programs add to one
 gradient.
 
-Three kernels: delta, a number a query; dq, a program a tile of queries, which walks over keys; dk and dv, a program a tile of
-keys, which walks over the queries of every head that shares them.
+Three kernels: three numbers a query; dq, a program a tile of queries, which walks over keys; dk and dv, a program a tile of
+keys, which walks over the queries of every head that shares them. Given sums for dq, the last adds what its scores give those,
+too, and the second is not needed (triton_one_walk.py).
 """
 
 from pathlib import Path
@@ -29,36 +30,43 @@ from kernels.ops.attention.triton_tiles import (
 from kernels.triton.launch import launch
 from kernels.unsupported import needs_interpreter
 
-TILES = ((128, 64, 8, 2), (64, 32, 8, 2), (32, 32, 8, 2))  # as HALF_TILES, and smaller: two sums are in registers
+TILES = (
+    (128, 64, 8, 3),
+    (128, 64, 8, 2),
+    (64, 32, 8, 2),
+    (32, 32, 8, 2),
+)  # as HALF_TILES, and smaller: two sums are in registers
 
 
 @triton.jit
-def attention_delta_kernel(
-    dy_ptr,
-    y_ptr,
-    delta_ptr,
-    dy_batch,
-    dy_head,
-    dy_row,
-    H,
-    Q,
-    D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
-    """delta_i = dy_i · y_i, which is what the gradients of a query's scores have in common."""
+def attention_queries_kernel(
+    dy_ptr, y_ptr, state_ptr, queries_ptr, dy_batch, dy_head, dy_row, H, Q,
+    D: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """The state of the softmax, and delta_i = dy_i · y_i, which the gradients of a query's scores have in common. The same
+    number of all queries lies together: tiles of keys load them for many queries at a time, again and again."""
     first, head = tl.program_id(0) * BLOCK, tl.program_id(1).to(tl.int64)
     dy_ptr += head // H * dy_batch + head % H * dy_head
     dy = load_rows(dy_ptr, dy_row, first, Q, D, False, BLOCK, BLOCK_D).to(tl.float32)
     y = load_rows(y_ptr + head * Q * D, D, first, Q, D, False, BLOCK, BLOCK_D).to(tl.float32)
     rows = first + tl.arange(0, BLOCK)
-    tl.store(delta_ptr + head * Q + rows, tl.sum(dy * y, 1), mask=rows < Q)
+    inside, plane = rows < Q, tl.num_programs(1).to(tl.int64) * Q
+    state_ptr += 2 * (head * Q + rows)
+    queries_ptr += head * Q + rows
+    tl.store(queries_ptr, tl.load(state_ptr, mask=inside), mask=inside)
+    tl.store(queries_ptr + plane, tl.load(state_ptr + 1, mask=inside), mask=inside)
+    tl.store(queries_ptr + 2 * plane, tl.sum(dy * y, 1), mask=inside)
 
 
 @triton.jit
-def softmax_of(ptr, rows, inside):
-    """Of queries, the largest q · k and the logarithm, to the base 2, of the sum."""
-    return tl.load(ptr + 2 * rows, mask=inside, other=0.0), tl.load(ptr + 2 * rows + 1, mask=inside, other=0.0)
+def load_queries(ptr, plane, rows, n, INSIDE: tl.constexpr):
+    """Of queries, the largest q · k, the logarithm of the sum to the base 2, and delta."""
+    ptr += rows
+    if INSIDE:
+        return tl.load(ptr), tl.load(ptr + plane), tl.load(ptr + 2 * plane)
+    inside = rows < n
+    largest, log_sum = tl.load(ptr, mask=inside, other=0.0), tl.load(ptr + plane, mask=inside, other=0.0)
+    return largest, log_sum, tl.load(ptr + 2 * plane, mask=inside, other=0.0)
 
 
 @triton.jit
@@ -82,8 +90,8 @@ def add_keys(
 
 @triton.jit
 def attention_dq_kernel(
-    dy_ptr, q_ptr, k_ptr, v_ptr, state_ptr, delta_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
-    k_batch, k_head, k_row, v_batch, v_head, v_row, H, GROUP, Q, KV, left, right, scale,
+    dy_ptr, q_ptr, k_ptr, v_ptr, queries_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row, k_batch, k_head,
+    k_row, v_batch, v_head, v_row, H, GROUP, Q, KV, left, right, scale,
     D: tl.constexpr, LEADING: tl.constexpr, RAGGED: tl.constexpr,
     BLOCK: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -95,8 +103,8 @@ def attention_dq_kernel(
     q = load_rows(q_ptr + b * q_batch + h * q_head, q_row, first, Q, D, False, BLOCK, BLOCK_D)
     dy = load_rows(dy_ptr + b * dy_batch + h * dy_head, dy_row, first, Q, D, False, BLOCK, BLOCK_D)
     rows = first + tl.arange(0, BLOCK)
-    largest, log_sum = softmax_of(state_ptr + 2 * head * Q, rows, rows < Q)
-    delta = tl.load(delta_ptr + head * Q + rows, mask=rows < Q, other=0.0)
+    plane = tl.num_programs(1).to(tl.int64) * Q
+    largest, log_sum, delta = load_queries(queries_ptr + head * Q, plane, rows, Q, False)
 
     at, place = rows + KV - Q, first + KV - Q
     last = tl.minimum(first + BLOCK, Q) - 1 + KV - Q
@@ -122,35 +130,34 @@ def attention_dq_kernel(
 
 @triton.jit
 def add_queries(
-    dk, dv, k, v, q_ptr, dy_ptr, state_ptr, delta_ptr, q_row, dy_row, begin, end, columns, Q, KV, left, right, scale,
-    D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
+    dk, dv, k, v, q_ptr, dy_ptr, queries_ptr, dq_ptr, plane, q_row, dy_row, begin, end, columns, Q, KV, left, right,
+    scale, D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Tiles of scores lie with a row for each key here, as both sums want them."""
+    """Tiles of scores lie with a row for each key here, as the sums of dk and dv want them."""
     for start in tl.range(begin, end, OTHERS, num_stages=STAGES):
         rows = start + tl.arange(0, OTHERS)
         q = load_rows(q_ptr, q_row, start, Q, D, not MASKED, OTHERS, BLOCK_D)
         dy = load_rows(dy_ptr, dy_row, start, Q, D, not MASKED, OTHERS, BLOCK_D)
-        inside = rows < end
-        if MASKED:
-            largest, log_sum = softmax_of(state_ptr, rows, inside)
-            delta = tl.load(delta_ptr + rows, mask=inside, other=0.0)
-        else:
-            largest, log_sum = tl.load(state_ptr + 2 * rows), tl.load(state_ptr + 2 * rows + 1)
-            delta = tl.load(delta_ptr + rows)
+        largest, log_sum, delta = load_queries(queries_ptr, plane, rows, end, not MASKED)
         s = tl.dot(k, tl.trans(q), input_precision="ieee")
         p = tl.exp2((s - largest[None, :]) * scale - log_sum[None, :])
         if MASKED:
-            visible = in_band(columns[:, None] - (rows + KV - Q)[None, :], left, right) & inside[None, :]
+            visible = in_band(columns[:, None] - (rows + KV - Q)[None, :], left, right) & (rows < end)[None, :]
             p = tl.where(visible, p, 0.0)
         dv = tl.dot(p.to(dy.dtype), dy, dv, input_precision="ieee")
-        ds = p * (tl.dot(v, tl.trans(dy), input_precision="ieee") - delta[None, :])
-        dk = tl.dot(ds.to(q.dtype), q, dk, input_precision="ieee")
+        ds = (p * (tl.dot(v, tl.trans(dy), input_precision="ieee") - delta[None, :])).to(q.dtype)
+        dk = tl.dot(ds, q, dk, input_precision="ieee")
+        if dq_ptr is not None:
+            lanes = tl.arange(0, BLOCK_D)
+            sums = dq_ptr + rows.to(tl.int64)[:, None] * D + lanes[None, :]
+            of_tile = tl.dot(tl.trans(ds), k, input_precision="ieee")
+            tl.atomic_add(sums, of_tile, mask=(rows < end)[:, None] & (lanes < D)[None, :], sem="relaxed")
     return dk, dv
 
 
 @triton.jit
 def attention_dkdv_kernel(
-    dy_ptr, q_ptr, k_ptr, v_ptr, state_ptr, delta_ptr, dk_ptr, dv_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
+    dy_ptr, q_ptr, k_ptr, v_ptr, queries_ptr, dk_ptr, dv_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
     k_batch, k_head, k_row, v_batch, v_head, v_row, H, GROUP, Q, KV, left, right, scale,
     D: tl.constexpr, LEADING: tl.constexpr, RAGGED: tl.constexpr,
     BLOCK: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
@@ -167,48 +174,63 @@ def attention_dkdv_kernel(
     last = tl.minimum(first + BLOCK, KV) - 1 - (KV - Q)
     begin, whole, ragged, end = stretches(place, last, Q, right, left, LEADING, OTHERS)
     dk, dv = tl.zeros((BLOCK, BLOCK_D), tl.float32), tl.zeros((BLOCK, BLOCK_D), tl.float32)
-    of_2 = scale * LOG2_E
+    of_2, plane = scale * LOG2_E, tl.num_programs(1).to(tl.int64) * GROUP * Q
     for member in range(GROUP):
         h = of_keys * GROUP + member
         of_q, of_dy, of_row = q_ptr + b * q_batch + h * q_head, dy_ptr + b * dy_batch + h * dy_head, (b * H + h) * Q
+        of_dq = None if dq_ptr is None else dq_ptr + of_row * D
         if LEADING:
             dk, dv = add_queries(
-                dk, dv, k, v, of_q, of_dy, state_ptr + 2 * of_row, delta_ptr + of_row, q_row, dy_row, begin,
+                dk, dv, k, v, of_q, of_dy, queries_ptr + of_row, of_dq, plane, q_row, dy_row, begin,
                 tl.minimum(whole, end), columns, Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
         dk, dv = add_queries(
-            dk, dv, k, v, of_q, of_dy, state_ptr + 2 * of_row, delta_ptr + of_row, q_row, dy_row, whole, ragged, columns,
-            Q, KV, left, right, of_2, D, False, OTHERS, BLOCK_D, STAGES,
+            dk, dv, k, v, of_q, of_dy, queries_ptr + of_row, of_dq, plane, q_row, dy_row, whole, ragged,
+            columns, Q, KV, left, right, of_2, D, False, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
         if RAGGED:
             dk, dv = add_queries(
-                dk, dv, k, v, of_q, of_dy, state_ptr + 2 * of_row, delta_ptr + of_row, q_row, dy_row, ragged, end, columns,
-                Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
+                dk, dv, k, v, of_q, of_dy, queries_ptr + of_row, of_dq, plane, q_row, dy_row, ragged, end,
+                columns, Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
     store_rows(dk_ptr + head * KV * D, D, first, KV, dk * scale, D, BLOCK, BLOCK_D)
     store_rows(dv_ptr + head * KV * D, D, first, KV, dv, D, BLOCK, BLOCK_D)
 
 
-def two_walks(dy, q, k, v, y, state, causal, window, scale):
-    dq, dk, dv = empty_contiguous(q), empty_contiguous(k), empty_contiguous(v)
-    (B, H, Q, D), (_, heads, KV, _) = q.shape, k.shape
-    if not dq.numel() or not dk.numel():
-        return dq.zero_(), dk.zero_(), dv.zero_()
-    dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
-    delta = q.new_empty((B, H, Q), dtype=torch.float32)
-    grid = triton.cdiv(Q, 32), B * H
-    sizes = {"D": D, "BLOCK": 32, "BLOCK_D": side(D, 256)}
-    launch(attention_delta_kernel, grid, dy, y, delta, *places(dy), H, Q, **sizes, num_warps=4)
+def of_queries(dy, y, state) -> torch.Tensor:
+    B, H, Q, D = y.shape
+    queries = y.new_empty((3, B, H, Q), dtype=torch.float32)
+    grid, sizes = (triton.cdiv(Q, 32), B * H), {"D": D, "BLOCK": 32, "BLOCK_D": side(D, 256)}
+    launch(attention_queries_kernel, grid, dy, y, state, queries, *places(dy), H, Q, **sizes, num_warps=4)
+    return queries
 
-    parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), D**-0.5 if scale is None else scale
-    bounded, windowed, tensors = causal or window is not None, window is not None, (dy, q, k, v, state, delta)
-    of_q = tile(Q, KV, q, 2, TILES)
-    of_q |= {"D": D, "LEADING": windowed, "RAGGED": bounded or KV % of_q["OTHERS"] != 0}
-    launch(attention_dq_kernel, (triton.cdiv(Q, of_q["BLOCK"]), B * H), *tensors, dq, *parameters, **of_q)
-    of_k = tile(KV, Q, q, 2, TILES)
-    of_k |= {"D": D, "LEADING": bounded, "RAGGED": windowed or Q % of_k["OTHERS"] != 0}
-    launch(attention_dkdv_kernel, (triton.cdiv(KV, of_k["BLOCK"]), B * heads), *tensors, dk, dv, *parameters, **of_k)
-    return dq, dk, dv
+
+def of_keys(sums, dy, q, k, v, queries, causal, window, scale) -> tuple[torch.Tensor, torch.Tensor]:
+    """dk and dv; dq / scale is added to `sums`, unless they are None."""
+    dk, dv = empty_contiguous(k), empty_contiguous(v)
+    (_, _, Q, D), (B, heads, KV, _) = q.shape, k.shape
+    bounded, windowed, options = causal or window is not None, window is not None, tile(KV, Q, q, 2, TILES)
+    options |= {"D": D, "LEADING": bounded, "RAGGED": windowed or Q % options["OTHERS"] != 0}
+    grid = triton.cdiv(KV, options["BLOCK"]), B * heads
+    parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), scale
+    launch(attention_dkdv_kernel, grid, dy, q, k, v, queries, dk, dv, sums, *parameters, **options)
+    return dk, dv
+
+
+def two_walks(dy, q, k, v, y, state, causal, window, scale):
+    (B, H, Q, D), KV = q.shape, k.shape[2]
+    if not q.numel() or not k.numel():
+        return tuple(empty_contiguous(one).zero_() for one in (q, k, v))
+    dq = empty_contiguous(q)
+    dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
+    queries, scale = of_queries(dy, y, state), D**-0.5 if scale is None else scale
+    options = tile(Q, KV, q, 2, TILES)
+    options |= {"D": D, "LEADING": window is not None}
+    options["RAGGED"] = causal or window is not None or KV % options["OTHERS"] != 0
+    parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), scale
+    grid = triton.cdiv(Q, options["BLOCK"]), B * H
+    launch(attention_dq_kernel, grid, dy, q, k, v, queries, dq, *parameters, **options)
+    return dq, *of_keys(None, dy, q, k, v, queries, causal, window, scale)
 
 
 SOURCE = (Path(__file__), Path(triton_tiles.__file__))

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from kernels.operation import Variant
 from kernels.ops.attention import triton_tiles
-from kernels.ops.attention.heads import empty_with_state
+from kernels.ops.attention.native import SIGNATURE
 from kernels.ops.attention.triton_tiles import (
     HALF_TILES,
     LOG2_E,
@@ -103,7 +103,7 @@ def attention_forward_kernel(
 
 
 def flash(q, k, v, causal, window, scale):
-    y, lse, state = empty_with_state(q)
+    y, lse, state = SIGNATURE.empty_outputs(q)
     B, H, Q, D = q.shape
     if not y.numel():
         return y, lse, state

@@ -28,6 +28,7 @@ from kernels.ops.decode.cases import CASES, cost, few, full, make_inputs
 from kernels.ops.decode.native import gathered
 
 
+@levels.documented
 def decode(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -49,8 +50,6 @@ def decode(
         table: int32, shape (B, max_pages), on the device of q: key j of sequence b is row j % page_size of page
             table[b, j // page_size]. Behind the last page in use it may hold anything. None: there are no pages.
         scale: of the scores, positive; 1/√D unless said.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in
-            float64.
 
     Returns:
         y, shape, dtype and device of q; lse, the logarithm of each query's sum of exponentials, shape (B, H), float32
@@ -61,7 +60,6 @@ def decode(
             on a CPU. On a GPU, where a look at their values would wait for the GPU, it is an assertion of the kernel
             that names `lengths` or `table`, before anything is read there; levels 1 to 3 take a length that is too
             large for the largest, and a page out of range is an assertion of PyTorch's.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, q)](q, k, v, lengths, table, scale)
 

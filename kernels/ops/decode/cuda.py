@@ -7,9 +7,9 @@ import torch
 
 from kernels.cuda.rows import heads_in_vectors, power_of_2_from
 from kernels.cuda.template import kernel
-from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
+from kernels.ops.decode.native import SIGNATURE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("decode.cu")
@@ -37,7 +37,7 @@ def contiguous(q, k, v, lengths, table) -> tuple:
 
 
 def warp(q, k, v, lengths, table, scale):
-    y, lse = empty_outputs(q)
+    y, lse = SIGNATURE.empty_outputs(q)
     if queries := lse.numel():
         q, k, v, lengths, table = tensors = contiguous(q, k, v, lengths, table)
         *apart, H, GROUP, D, columns, many, size, scale = numbers(q, k, v, table, scale)
@@ -63,7 +63,7 @@ def registers(q, k, v, lengths, table, scale):
 
 def by_parts(file, name, most, threads, parameters, q, k, v, lengths, table, scale):
     """By a kernel that has a part of the keys and at most so many query heads a block, and by decode_join."""
-    y, lse = empty_outputs(q)
+    y, lse = SIGNATURE.empty_outputs(q)
     if not (queries := lse.numel()):
         return y, lse
     q, k, v, lengths, table = tensors = contiguous(q, k, v, lengths, table)

@@ -3,7 +3,7 @@
 import torch
 
 from kernels import arguments
-from kernels.ops.attention.heads import empty_outputs, fit_kernels
+from kernels.ops.attention.heads import fit_kernels, shapes
 from kernels.signature import Signature
 
 
@@ -79,6 +79,6 @@ def validate_for_kernel(q, *others) -> None:
 SIGNATURE = Signature(
     "(Tensor q, Tensor k, Tensor v, Tensor lengths, Tensor? table=None, float? scale=None) -> (Tensor y, Tensor lse)",
     validate=validate_for_kernel,
-    shape_rule=empty_outputs,
+    shapes=shapes,
     non_differentiable=("y", "lse"),
 )

@@ -5,9 +5,9 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.ops.attention.heads import empty_outputs
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
+from kernels.ops.decode.native import SIGNATURE
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
@@ -114,7 +114,7 @@ def tile(D: int, group: int, itemsize: int) -> dict[str, int]:
 
 
 def split(q, k, v, lengths, table, scale):
-    y, lse = empty_outputs(q)
+    y, lse = SIGNATURE.empty_outputs(q)
     if not y.numel():
         return y, lse
     q, k, v, lengths = q.contiguous(), in_pages(k, table), in_pages(v, table), lengths.contiguous()
