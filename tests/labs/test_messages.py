@@ -191,6 +191,15 @@ def test_a_missing_guard_and_a_wrong_stride_are_told_apart(search, replace, ends
             "tl.sum(g) / BLOCK_N",
             "BLOCK_N in the mean of g:",
         ),
+        ("roofline", "attainable", "max=peak", "min=peak", "the higher of the two"),
+        (
+            "roofline",
+            "fewest_milliseconds",
+            "- between + 1",
+            "- between + reads.shape[1]",
+            "still writes what lies between",
+        ),
+        ("roofline", "least_batch", "torch.ceil", "torch.floor", "a row too few"),
     ],
 )
 def test_a_mistake_is_named_by_its_values(lab, name, search, replace, cause):
