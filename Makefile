@@ -34,6 +34,10 @@ SHARED := -p tests.budget -p tests.share --share=$(SHARE)
 NBVAL := $(PY) -m pytest -p book.own_sockets --nbval --nbval-current-env --nbval-cell-timeout=120
 IN_LABS := --nbval-sanitize-with=labs/sanitize.cfg
 
+# What Inductor compiled is found again by a graph's source, which does not say which shapes our operators give: after a change
+# of those, an old entry fails. So each state of the package has its own cache.
+export TORCHINDUCTOR_CACHE_DIR ?= $(CURDIR)/_build/inductor/$(shell cat kernels/ops/*/*.py kernels/*.py | git hash-object --stdin)
+
 ifneq ($(PY),$(VENV)/bin/python)
 # That Python need not have the package installed, nor what it starts.
 export PYTHONPATH := $(CURDIR)$(addprefix :,$(PYTHONPATH))

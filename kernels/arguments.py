@@ -43,12 +43,20 @@ def for_kernels(name: str, value: torch.Tensor) -> None:
 
 
 def like(
-    name: str, value: object, shape: Sequence[int], other: str, of: torch.Tensor, why: str = "", optional: bool = False
+    name: str,
+    value: object,
+    shape: Sequence[int],
+    other: str,
+    of: torch.Tensor,
+    why: str = "",
+    optional: bool = False,
+    dtype: torch.dtype | None = None,
 ) -> None:
     """A tensor of that shape, with the dtype and device of the argument `of`, which is called `other`.
 
-    why: where the shape comes from, such as "the last dimension of x". optional: None is accepted too.
+    why: where the shape comes from, such as "the last dimension of x". optional: None is accepted too. dtype: not that of `of`.
     """
+    dtype = dtype or of.dtype
     if optional and value is None:
         return
     if not isinstance(value, torch.Tensor):
@@ -57,8 +65,8 @@ def like(
         raise ValueError(
             f"{name}: got shape {tuple(value.shape)}, expected {tuple(shape)}{', ' + why if why else f' like {other}'}"
         )
-    if value.dtype != of.dtype:
-        raise TypeError(f"{name}: got dtype {value.dtype}, expected {of.dtype} like {other}")
+    if value.dtype != dtype:
+        raise TypeError(f"{name}: got dtype {value.dtype}, expected {dtype} like {other}")
     if value.device != of.device:
         raise ValueError(f"{name}: is on {value.device}, expected {of.device} like {other}")
 
@@ -141,7 +149,7 @@ def as_rows(x: torch.Tensor) -> torch.Tensor:
     """x as M×N with neighbouring columns; a view where the layout allows it, else a copy."""
     if x.dim() == 2 and x.stride(1) == 1:
         return x
-    rows = x.reshape(-1, x.shape[-1])
+    rows = x.reshape(x.shape[:-1].numel(), x.shape[-1])  # not -1, which no columns leave open
     return rows if rows.stride(1) == 1 or rows.shape[1] == 1 else rows.contiguous()
 
 

@@ -51,10 +51,12 @@ class Cost:
     flops: int
 
     @classmethod
-    def of_rows(cls, case: Case, matrices: int, operations: int, vectors: int = 0) -> Cost:
-        """Of so many tensors of the case's shape and vectors of its width, and so many operations an element."""
+    def of_rows(cls, case: Case, matrices: int, operations: int, vectors: int = 0, row_bytes: int = 0) -> Cost:
+        """Of so many tensors of the case's shape, vectors of its width and bytes for each row, and so many operations an
+        element."""
         elements, itemsize = torch.Size(case.shape).numel(), getattr(torch, case.dtype).itemsize
-        return cls(bytes=(matrices * elements + vectors * case.shape[-1]) * itemsize, flops=operations * elements)
+        moved = (matrices * elements + vectors * case.shape[-1]) * itemsize
+        return cls(moved + row_bytes * torch.Size(case.shape[:-1]).numel(), flops=operations * elements)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What operations share of their levels: their ladders, the three that come from one source, and what a call means."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,13 @@ from kernels.registration import Rungs, join
 from kernels.unsupported import Reason, first_of, needs_compiler
 
 Ladders = ModuleType | tuple[Rungs, Rungs]
+LEVEL = """
+    level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64."""
+REFUSED = """Raises:
+    TypeError, ValueError: naming the argument, before anything is launched."""
+FAILED = """
+    NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
+    kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler."""
 
 
 def of_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **dtypes: str) -> dict[str, Any]:
@@ -98,6 +106,20 @@ def from_native(native: Callable[..., Any], path: str) -> tuple[Variant, ...]:
         Variant(2, "scripted", torchscript, "the same source, compiled by torch.jit.script", source),
         Variant(3, "inductor", inductor, "the same source, fused by torch.compile", source, needs_compiler),
     )
+
+
+def documented(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, with what the docstrings of all operations have in common put into its own: what `level` is, at the
+    end of "Args:", and what is raised. What it says of these itself stays."""
+    parts = (inspect.getdoc(fn) or "").split("\n\n")
+    if parts == [""]:
+        return fn  # Python runs without docstrings
+    parts += [] if parts[-1].startswith("Raises:") else [REFUSED]
+    parts[-1] += FAILED
+    args = next(i for i, part in enumerate(parts) if part.startswith("Args:"))
+    parts[args] += "" if "\n    level: " in parts[args] else LEVEL
+    fn.__doc__ = "\n\n".join(parts)
+    return fn
 
 
 def chosen(level: int | str | None, x: object) -> int:

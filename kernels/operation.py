@@ -102,8 +102,8 @@ class Operation:
         decode: (outputs by name, inputs) → the values that they stand for: for codes with scales, which are judged by what
             they decode to, in the dtype that it has; by the name of the output that the reference gives in their place.
         rounded: a second reference, exact after its inputs were quantised or pruned: the rule must hold against both.
-        in_order: the baseline with the terms of its sums added one after the other, where torch's library divides sums as it
-            likes: in float32 a result may be as far off as the further of the two.
+        second_baseline: by dtype, where what torch's library rounds is its own affair, the same as a kernel has to compute it:
+            a result may be as far off as the further of the two.
         few: (case, rows) → a case that asks for the same kernels with so many rows, to compile or to count them.
         validate: (every parameter) → None; raises for what no level takes.
     """
@@ -124,7 +124,7 @@ class Operation:
     updates: tuple[str, ...] = ()
     decode: Callable[[Tensors, dict[str, Any]], Tensors] | None = None
     rounded: Callable[..., Any] | None = None
-    in_order: Callable[..., Any] | None = None
+    second_baseline: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     few: Callable[[Case, int], Case] = few_rows
     validate: Callable[..., None] | None = None
     defaults: dict[int, Callable[..., Any]] = field(init=False, repr=False, compare=False)

@@ -11,8 +11,9 @@ from kernels.signature import Signature, picker
 def of_kernels(signature: Signature) -> Signature:
     """With the rules of levels 4 and 5, too: the first input with a gradient has a dtype that their kernels take.
 
-    A backward that is given every input again holds them to the rules of the forward. Gradients for which an operation has no
-    rules look like what is saved first, such as x, or where nothing is saved like each other.
+    A backward that is given every input again holds them to the rules of the forward, and what comes in for outputs, or is
+    saved of them, to the `shapes` of the signature. Gradients for which an operation has no rules look like what is saved
+    first, such as x, or where nothing is saved like each other.
     """
     if not signature.gradients:
         return signature
@@ -21,6 +22,8 @@ def of_kernels(signature: Signature) -> Signature:
     main, known = names.index(signature.gradients[0]), (*gradients, *saved, *signature.parameters)
     inputs = picker(known, names) if set(names) <= set(known) else None
     first = known.index(saved[0]) if saved else 0
+    # Of each output where the backward finds its gradient, and itself.
+    found = [[known.index(name) for name in (f"d{one}", one) if name in known] for one in signature.outputs]
 
     def validate(*args: Any) -> None:
         signature.validate(*args)
@@ -32,6 +35,12 @@ def of_kernels(signature: Signature) -> Signature:
         if signature.validate_backward:
             signature.validate_backward(*args)
             return
+        if signature.shapes and inputs:
+            given = inputs(args)
+            for one, places, (shape, dtype) in zip(signature.outputs, found, signature.shapes(*given), strict=True):
+                for place in places:
+                    like(known[place], args[place], shape, f"the forward's {one}", given[main], dtype=dtype)
+            return
         floating(known[first], args[first])
         for_kernels(known[first], args[first])
         for name, gradient in zip(gradients, args, strict=False):
@@ -42,10 +51,10 @@ def of_kernels(signature: Signature) -> Signature:
 
 def empty_outputs(signature: Signature) -> Callable[..., Any]:
     """The shape rule: by default each output is contiguous and otherwise like the first parameter."""
+    if signature.shapes:
+        return signature.empty_outputs
     many = len(signature.outputs)
-    if signature.shape_rule or not many:
-        return signature.shape_rule or (lambda *args: None)
-    return empty_contiguous_of([0] * many)
+    return empty_contiguous_of([0] * many) if many else lambda *args: None
 
 
 def empty_gradients(signature: Signature) -> Callable[..., Any]:

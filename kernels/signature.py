@@ -28,7 +28,8 @@ class Signature:
             `-> ()` returns nothing.
         validate: (every parameter) → None; raises the TypeError or ValueError for arguments that are refused, by what they are
             and not by the values in tensors. On a GPU a call like an accepted one is not checked again: see kernels.replay.
-        shape_rule: (every parameter) → the outputs, uninitialised; by default each is contiguous and like the first parameter.
+        shapes: (every parameter) → the shape and the dtype of each output; by default those of the first parameter. Kernels
+            allocate by it (`empty_outputs`), and a backward that is given every input holds gradients and saved outputs to it.
         gradients: the differentiable inputs; none for an operation without a backward.
         passes: of an input that is added to an output, the output's name: its gradient is the output's, as it comes, and the
             backward has nothing to do with it.
@@ -42,7 +43,7 @@ class Signature:
 
     schema: str
     validate: Callable[..., None]
-    shape_rule: Callable[..., Any] | None = None
+    shapes: Callable[..., Sequence[tuple[Sequence[int], torch.dtype]]] | None = None
     gradients: tuple[str, ...] = ()
     passes: Mapping[str, str] = field(default_factory=dict, hash=False)
     save: tuple[str, ...] = ()
@@ -98,6 +99,13 @@ class Signature:
             inspect.Parameter(arg.name, kind, default=arg.default_value if arg.has_default_value() else empty)
             for arg in self.parsed.arguments
         )
+
+    def empty_outputs(self, *args: Any) -> Any:
+        """The outputs that `shapes` tells of, contiguous and uninitialised: one alone, or a tuple."""
+        assert self.shapes is not None
+        of = next(one for one in args if isinstance(one, torch.Tensor))
+        found = tuple(of.new_empty(shape, dtype=dtype) for shape, dtype in self.shapes(*args))
+        return found if len(found) > 1 else found[0]
 
     def bind(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
         """Every parameter, in order. TypeError: one is missing, or given twice, or unknown."""

@@ -1,19 +1,15 @@
 """What is special to addition and RMS norm: two outputs, of which either may be left alone, and equal gradients."""
 
-import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("add_rms_norm")
 
 
-@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+@each_rung(OP)
 def test_h_passes_its_gradient_on_and_x_and_residual_share_theirs(variant):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     inputs = OP.inputs(shape=(3, 70), device=DEVICE)
     dh, dy = (torch.randn(3, 70, generator=torch.Generator().manual_seed(seed)).to(DEVICE) for seed in (1, 2))
     of_h = OP.results(variant.fn, inputs, OP.gradients, {"h": dh})

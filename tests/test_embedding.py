@@ -2,18 +2,15 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("embedding")
 
 
-@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+@each_rung(OP)
 def test_a_row_gets_what_comes_for_it_as_often_as_it_comes(variant):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     weight = torch.zeros(5, 40, device=DEVICE, requires_grad=True)
     index = torch.tensor([[4, 1, 4], [2, 4, 1]], device=DEVICE)
     variant(index, weight, padding_idx=1).sum().backward()

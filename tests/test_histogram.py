@@ -2,18 +2,15 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("histogram")
 
 
-@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+@each_rung(OP)
 def test_counts_add_up_in_any_order_of_the_values(variant):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     x = OP.inputs(shape=(3, 500), dtype="int32", device=DEVICE)["x"]
     counts = variant(x, 300)
     assert counts.sum() == x.numel() and not counts[100:].any()

@@ -31,7 +31,7 @@ LAYERS = (
         "watch",
         "worker",
     ),
-    ("replay", "row_cases", "rules", "system", "unsupported"),
+    ("replay", "row_cases", "row_parts", "rules", "system", "unsupported"),
     ("operation",),
     ("cuda", "triton", "records", "registration"),
     ("levels", "rung"),

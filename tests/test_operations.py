@@ -1,6 +1,7 @@
 """Every operation as a citizen of PyTorch: registration, gradients, compilation, the same bits again, and errors."""
 
 import contextlib
+import inspect
 import math
 from dataclasses import replace
 
@@ -273,6 +274,19 @@ def test_levels_go_by_number_and_name(op):
     for level in (0, 6, "tritium", True, 2.0):
         with pytest.raises(ValueError, match=r"level: got .*, expected one of 1 'native'"):
             public(op)(**op.inputs(case_of(op), DEVICE), level=level)
+
+
+@pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
+def test_the_docstring_says_what_operations_have_in_common(op):
+    said = inspect.getdoc(public(op))
+    assert said.count("\n    level: 1 to 5") == 1 and said.index("Args:") < said.index("level: 1 to 5")
+    if "Returns and raises what" not in said:
+        raised = said.partition("\n\nRaises:\n")[2].split("\n    ")
+        assert [line.split(":")[0].strip() for line in raised if ": " in line and "Error" in line] == [
+            "TypeError, ValueError",
+            "NotImplementedError",
+            "kernels.cuda.CompileError",
+        ]
 
 
 @pytest.mark.parametrize(("op", "level"), DIFFERENTIABLE)

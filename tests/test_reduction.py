@@ -2,20 +2,17 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("reduction")
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+@each_rung(OP)
 @pytest.mark.parametrize("dim", [0, -1])
 def test_the_first_of_equals_and_nan(variant, dim):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     rows = torch.full((3, 2_100), -1.0, device=DEVICE)
     rows[0, [7, 70, 2_099]], rows[1, [40, 2_000]], rows[2] = 5.0, NAN, float("-inf")
     y, index = variant(rows if dim else rows.t().contiguous(), kind="max", dim=dim)

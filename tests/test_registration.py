@@ -1,11 +1,15 @@
 """Toy kernels registered from a schema: two outputs of which one is saved, an index without a gradient, an update in place."""
 
+import math
+
 import pytest
 import torch
 from torch.library import opcheck
 
+from kernels.arguments import as_rows
 from kernels.machine import compiler
 from kernels.registration import register
+from kernels.rules import of_kernels
 from kernels.signature import Signature
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -52,7 +56,7 @@ LOG_SOFTMAX = registered(
     Signature(
         "(Tensor x, float scale=1.0) -> (Tensor y, Tensor lse)",
         validate,
-        lambda x, scale: (torch.empty_like(x), x.new_empty(x.shape[:1])),
+        lambda x, scale: ((x.shape, x.dtype), (x.shape[:1], x.dtype)),
         gradients=("x",),
         save=("x", "lse"),
         non_differentiable=("lse",),
@@ -76,7 +80,6 @@ SOFTMAX = registered(
     Signature(
         "(Tensor x) -> Tensor y",
         validate,
-        torch.empty_like,
         gradients=("x",),
         save=("y",),
         native_backward=softmax_backward,
@@ -120,7 +123,7 @@ def argmax(x):
 
 ARGMAX = registered(
     "toy_argmax",
-    Signature("(Tensor x) -> Tensor index", validate, lambda x: x.new_empty(x.shape[:1], dtype=torch.int64)),
+    Signature("(Tensor x) -> Tensor index", validate, lambda x: ((x.shape[:1], torch.int64),)),
     argmax,
 )
 
@@ -276,6 +279,34 @@ def test_arguments_are_bound_and_checked_first():
         with pytest.raises(ValueError, match="x: got 1 dimensions, expected 2"):
             call(X[0])
     assert len(ran) == 1
+
+
+def test_a_backward_holds_gradients_and_saved_outputs_to_the_shapes_of_outputs():
+    signature = Signature(
+        "(Tensor x) -> (Tensor y, Tensor lse)",
+        validate,
+        lambda x: ((x.shape, x.dtype), (x.shape[:1], torch.float32)),
+        gradients=("x",),
+        save=("x", "lse"),
+        non_differentiable=("lse",),
+        native_backward=softmax_backward,
+    )
+    x = torch.ones(3, 4, dtype=torch.bfloat16)
+    y, lse = signature.empty_outputs(x)
+    assert (y.shape, y.dtype, lse.shape, lse.dtype) == ((3, 4), torch.bfloat16, (3,), torch.float32)
+    rules = of_kernels(signature).validate_backward
+    rules(y, x, lse)
+    with pytest.raises(ValueError, match=r"dy: got shape \(3,\), expected \(3, 4\) like the forward's y"):
+        rules(y[:, 0], x, lse)
+    with pytest.raises(ValueError, match=r"lse: got shape \(2,\), expected \(3,\) like the forward's lse"):
+        rules(y, x, lse[:2])
+    with pytest.raises(TypeError, match="lse: got dtype torch.float64, expected torch.float32 like the forward's lse"):
+        rules(y, x, lse.double())
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (2, 3, 0), (0, 4), (0,), (2, 3, 4)])
+def test_rows_without_columns_are_rows(shape):
+    assert as_rows(torch.zeros(shape)).shape == (math.prod(shape[:-1]), shape[-1])
 
 
 def test_a_signature_names_what_is_in_its_schema():

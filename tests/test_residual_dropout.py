@@ -2,20 +2,17 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 from kernels.random import uniform4
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("residual_dropout")
 KERNELS = [variant for variant in OP.forward if variant.level >= 4]
 
 
-@pytest.mark.parametrize("variant", OP.forward, ids=lambda v: v.key)
+@each_rung(OP, OP.forward)
 def test_the_rate_and_one_mask(variant):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     x, residual = torch.ones(100, 400, device=DEVICE, requires_grad=True), torch.zeros(100, 400, device=DEVICE)
     y = variant(x, residual, 0.2, 7)
     assert abs(float((y == 0).float().mean()) - 0.2) < 5 * (0.2 * 0.8 / y.numel()) ** 0.5  # five standard errors

@@ -1,19 +1,15 @@
 """What is special to RMS norm: the scale of a row cancels, and few wide rows take another kernel in Triton."""
 
-import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("rms_norm")
 
 
-@pytest.mark.parametrize("variant", OP.forward, ids=lambda v: v.key)
+@each_rung(OP, OP.forward)
 def test_rows_have_a_root_mean_square_of_one_whatever_their_scale(variant):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     for N in (70, 9_000):
         x = torch.randn(3, N, generator=torch.Generator().manual_seed(0)).to(DEVICE)
         y = variant(x, None, 0.0)

@@ -2,19 +2,16 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("rope")
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("variant", OP.forward, ids=lambda v: v.key)
+@each_rung(OP, OP.forward)
 def test_norms_stay_and_products_go_by_distance(variant, interleaved):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     inputs = OP.inputs(shape=(1, 1, 40, 16), device=DEVICE)
     q, k = (inputs[name][:, :, :1].repeat(1, 1, 40, 1) for name in "qk")  # the same at every position
     norms = q.norm(dim=-1)
@@ -27,10 +24,8 @@ def test_norms_stay_and_products_go_by_distance(variant, interleaved):
     assert not torch.allclose(products[0, :1], products[0, 1:], rtol=1e-2)
 
 
-@pytest.mark.parametrize("variant", [OP["triton"], OP["cuda"]], ids=lambda v: v.key)
+@each_rung(OP, [OP["triton"], OP["cuda"]])
 def test_angles_need_not_begin_at_a_vector(variant):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     inputs = OP.inputs(shape=(1, 2, 3, 16), device=DEVICE)
     expected = OP.reference(**inputs)
     for name in ("cos", "sin"):

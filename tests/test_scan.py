@@ -2,19 +2,16 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("scan")
 
 
-@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+@each_rung(OP)
 @pytest.mark.parametrize("N", [31, 1_030, 20_000])
 def test_ones_are_counted(variant, N):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     x = torch.ones(2, N, device=DEVICE, requires_grad=True)
     y = variant(x)
     y.sum().backward()

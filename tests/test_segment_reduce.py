@@ -2,18 +2,15 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.machine import here
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("segment_reduce")
 
 
-@pytest.mark.parametrize("variant", OP.variants, ids=lambda v: v.key)
+@each_rung(OP)
 def test_ones_are_counted_wherever_parts_of_rows_end(variant):
-    if reason := variant.unsupported(OP.cases["model"][0], here(DEVICE)):
-        pytest.skip(reason)
     # Empty at the beginning, in the middle and at the end; from a part's end to another's; over three parts; in one row.
     offsets = torch.tensor([0, 0, 127, 128, 256, 256, 257, 600, 601, 640, 640], device=DEVICE)
     x = torch.ones(640, 3, device=DEVICE, requires_grad=True)

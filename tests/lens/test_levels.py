@@ -9,6 +9,7 @@ import kernels
 from kernels import lens
 from kernels.machine import compiler, interpreting
 from kernels.operation import LEVELS
+from kernels.ops.layer_norm import triton_backward_wide
 
 OP = kernels.operation("layer_norm")
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C++ compiler, which Inductor needs")
@@ -187,7 +188,8 @@ def backward_bytes(rung, M, N, e):
 
 @pytest.mark.parametrize(("M", "N"), [(5, 768), (2, 8200)])
 @pytest.mark.parametrize("rung", ["atomics", "partials", "prefetch"])
-def test_the_backward_ladder_of_triton(rung, M, N):
+def test_the_backward_ladder_of_triton(rung, M, N, monkeypatch):
+    monkeypatch.setattr(triton_backward_wide, "few_rows", lambda *_, **__: False)
     device = "cpu" if interpreting() else "cuda"  # where the forward before it can run
     found = lens.count(backward(f"triton/{rung}", inputs(M, N, device=device)))
     names = [one.kernel for one in found.traces]
@@ -195,4 +197,15 @@ def test_the_backward_ladder_of_triton(rung, M, N):
     expected = ["statistics", "columns", "column_sums"] if N > 8192 else of_rung
     assert [name.removeprefix("layer_norm_backward_").removesuffix("_kernel") for name in names] == expected
     assert found.totals["bytes_requested"] == backward_bytes(rung, M, N, e=2)
+    assert all(one.findings == () and one.error is None for one in found.traces)
+
+
+def test_few_wide_rows_are_divided_among_programs():
+    device, M, N, parts = "cpu" if interpreting() else "cuda", 2, 8200, 9
+    found = lens.count(backward("triton/partials", inputs(M, N, device=device)))
+    names = [one.kernel.removeprefix("layer_norm_backward_").removesuffix("_kernel") for one in found.traces]
+    assert names == ["parts", "joined", "columns", "column_sums"]
+    # Four numbers of each part are written and read, and the first part's mean once more.
+    of_parts = M * 4 * (2 * 4 * parts + 1)
+    assert found.totals["bytes_requested"] == backward_bytes("partials", M, N, e=2) + of_parts
     assert all(one.findings == () and one.error is None for one in found.traces)

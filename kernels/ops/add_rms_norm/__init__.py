@@ -19,6 +19,7 @@ from kernels.ops.add_rms_norm import cuda, native, triton, wrong
 from kernels.ops.add_rms_norm.cases import CASES, make_inputs
 
 
+@levels.documented
 def add_rms_norm(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6, level: int | str | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -29,15 +30,9 @@ def add_rms_norm(
         residual: shape, dtype and device of x, any strides.
         weight: shape (N,), dtype and device of x.
         eps: added to the mean square; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         two tensors of x's shape, dtype and device, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, residual, weight, eps)
 

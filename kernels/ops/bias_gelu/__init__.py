@@ -19,6 +19,7 @@ from kernels.ops.bias_gelu.cases import CASES, make_inputs
 from kernels.unsupported import gelu_of_infinity
 
 
+@levels.documented
 def bias_gelu(
     x: torch.Tensor, bias: torch.Tensor, approximate: str = "none", level: int | str | None = None
 ) -> torch.Tensor:
@@ -28,15 +29,9 @@ def bias_gelu(
         x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
         bias: shape (N,), dtype and device of x.
         approximate: "none", or "tanh" for the approximation that `torch.nn.functional.gelu` calls so.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, bias, approximate)
 

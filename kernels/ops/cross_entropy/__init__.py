@@ -10,16 +10,19 @@ read: its loss, its lse and its gradient are 0. lse is float64: from a float32 t
 only five right digits.
 """
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 
 from kernels import levels
-from kernels.operation import Case, Cost, Operation, Peer
+from kernels.operation import Cost, Operation, Peer
 from kernels.ops.cross_entropy import cuda, native, triton, wrong
 from kernels.ops.cross_entropy.cases import CASES, make_inputs
 from kernels.unsupported import needs_gpu
 
 
+@levels.documented
 def cross_entropy(
     x: torch.Tensor,
     target: torch.Tensor,
@@ -38,7 +41,6 @@ def cross_entropy(
         ignore_index: the target of rows without a loss.
         label_smoothing: the part, 0 to 1, of the target that is spread evenly over all N classes.
         z_loss: what lse² counts for; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         loss, float32 (float64 for float64), and lse, float64, both of target's shape, 0 for ignored rows.
@@ -46,8 +48,6 @@ def cross_entropy(
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched. A target out of its range is one on a CPU; on
             a GPU, where a look at its values would wait for the GPU, an assertion of the kernel that names target.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, target, ignore_index, label_smoothing, z_loss)
 
@@ -108,18 +108,6 @@ def judged(outputs, inputs):
     return outputs | {"lse": outputs["lse"].float()} if "lse" in outputs else outputs  # gradients come without
 
 
-def cost(case: Case) -> Cost:
-    """Bytes: x and targets read once, loss and lse written once. Operations: maximum, difference, exp and sum."""
-    elements, M = torch.Size(case.shape).numel(), torch.Size(case.shape[:-1]).numel()
-    return Cost(bytes=elements * getattr(torch, case.dtype).itemsize + M * (8 + 4 + 8), flops=4 * elements)
-
-
-def backward_cost(case: Case) -> Cost:
-    """Bytes: x, targets, lse and dloss read once, dx written once. Operations: difference, exp, product and sum."""
-    elements, M = torch.Size(case.shape).numel(), torch.Size(case.shape[:-1]).numel()
-    return Cost(bytes=2 * elements * getattr(torch, case.dtype).itemsize + M * (8 + 8 + 4), flops=4 * elements)
-
-
 OPERATION = Operation(
     **levels.of_modules("cross_entropy", native, triton, cuda, loss="float32", lse="float64"),
     reference=reference,
@@ -131,8 +119,10 @@ OPERATION = Operation(
         Peer("liger", liger, needs_gpu, no_backward="it overwrites its input with the gradient"),
         Peer("quack", quack, needs_gpu),
     ),
-    cost=cost,
-    backward_cost=backward_cost,
+    # x and targets read once, loss and lse written once; maximum, difference, exp and sum.
+    cost=partial(Cost.of_rows, matrices=1, row_bytes=8 + 4 + 8, operations=4),
+    # x, targets, lse and dloss read once, dx written once; difference, exp, product and sum.
+    backward_cost=partial(Cost.of_rows, matrices=2, row_bytes=8 + 8 + 4, operations=4),
     cases=CASES,
     decode=judged,
 )

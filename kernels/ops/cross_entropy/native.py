@@ -1,7 +1,5 @@
 """Level 1: cross-entropy in PyTorch operators, from which levels 2 and 3 are derived, and its signature."""
 
-from typing import Any
-
 import torch
 
 from kernels import arguments
@@ -58,27 +56,13 @@ def validate(x, target, ignore_index, label_smoothing, z_loss) -> None:
     arguments.number("z_loss", z_loss)
 
 
-def validate_backward(dloss, x, target, lse, *parameters: Any) -> None:
-    for name, value, dtype in (("dloss", dloss, torch.float32), ("lse", lse, torch.float64)):
-        if value.shape != target.shape:
-            raise ValueError(f"{name}: got shape {tuple(value.shape)}, expected {tuple(target.shape)} like target")
-        if value.dtype != dtype:
-            raise TypeError(f"{name}: got dtype {value.dtype}, expected {dtype}")
-
-
-def empty_outputs(x, target, *parameters: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """loss and lse, uninitialised."""
-    return tuple(x.new_empty(x.shape[:-1], dtype=dtype) for dtype in (torch.float32, torch.float64))
-
-
 SIGNATURE = Signature(
     "(Tensor x, Tensor target, int ignore_index=-100, float label_smoothing=0.0, float z_loss=0.0)"
     " -> (Tensor loss, Tensor lse)",
     validate=validate,
-    shape_rule=empty_outputs,
+    shapes=lambda x, *_: ((x.shape[:-1], torch.float32), (x.shape[:-1], torch.float64)),
     gradients=("x",),
     save=("x", "target", "lse"),
     non_differentiable=("lse",),
     native_backward=cross_entropy_backward,
-    validate_backward=validate_backward,
 )

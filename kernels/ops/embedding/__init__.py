@@ -7,6 +7,8 @@ do so in whatever order they come, and the last bits differ from run to run. The
 deterministic: each row of the table collects its own tokens, in the order in which they stand in `index`.
 """
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 
@@ -16,6 +18,7 @@ from kernels.ops.embedding import cuda, native, triton, wrong
 from kernels.ops.embedding.cases import CASES, VOCABULARY, few, make_inputs
 
 
+@levels.documented
 def embedding(
     index: torch.Tensor, weight: torch.Tensor, padding_idx: int | None = None, level: int | str | None = None
 ) -> torch.Tensor:
@@ -25,7 +28,6 @@ def embedding(
         index: int64, any shape: 0 to V - 1. Any strides.
         weight: shape (V, D), float32, float16 or bfloat16 (levels 1 to 3 also float64), on the device of index, any strides.
         padding_idx: 0 to V - 1, the number of a row that gets no gradient; None: all get theirs.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape (*index.shape, D), dtype and device of weight, contiguous at levels 4 and 5.
@@ -33,8 +35,6 @@ def embedding(
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched. An index out of its range is one on a CPU; on
             a GPU, where a look at its values would wait for the GPU, an assertion of the kernel that names index.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, weight)](index, weight, padding_idx)
 
@@ -51,12 +51,6 @@ def torch_embedding(index, weight, padding_idx=None):
     return F.embedding(index, weight, padding_idx)
 
 
-def cost(case: Case) -> Cost:
-    """Bytes: the indices and a row for each read, and each row written; as if no row came twice."""
-    elements, T = torch.Size(case.shape).numel(), torch.Size(case.shape[:-1]).numel()
-    return Cost(bytes=2 * elements * getattr(torch, case.dtype).itemsize + 8 * T, flops=0)
-
-
 def backward_cost(case: Case) -> Cost:
     """Bytes: dy and the indices read once, and the whole of dweight written once. Operations: an addition an element."""
     elements, T = torch.Size(case.shape).numel(), torch.Size(case.shape[:-1]).numel()
@@ -71,7 +65,8 @@ OPERATION = Operation(
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     peers=levels.torch_peers(torch_embedding),
-    cost=cost,
+    # The indices and a row for each read, and each row written; as if no row came twice.
+    cost=partial(Cost.of_rows, matrices=2, row_bytes=8, operations=0),
     backward_cost=backward_cost,
     cases=CASES,
     few=few,

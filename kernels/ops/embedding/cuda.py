@@ -8,7 +8,7 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.rows import pack_size, scalar_threads
 from kernels.cuda.template import kernel
-from kernels.ops.embedding.native import empty_rows
+from kernels.ops.embedding.native import SIGNATURE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("embedding.cu")
@@ -16,7 +16,7 @@ ROWS = 1_024  # of the table, whose chains one warp makes
 
 
 def gather(by_packs, index, weight, padding_idx):
-    y = empty_rows(index, weight)
+    y = SIGNATURE.empty_outputs(index, weight)
     if y.numel():
         rows = as_rows(weight)
         V, D = rows.shape

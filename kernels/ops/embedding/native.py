@@ -1,7 +1,5 @@
 """Level 1: embedding in PyTorch operators, from which levels 2 and 3 are derived, and its signature."""
 
-from typing import Any
-
 import torch
 
 from kernels import arguments
@@ -38,22 +36,11 @@ def validate(index, weight, padding_idx) -> None:
     arguments.below("index", index, V)
 
 
-def validate_backward(dy, index, weight, padding_idx) -> None:
-    rows = *index.shape, weight.shape[1]
-    arguments.like("dy", dy, rows, "weight", weight, why="the shape of index and the columns of weight")
-
-
-def empty_rows(index, weight, *parameters: Any) -> torch.Tensor:
-    """y, uninitialised."""
-    return weight.new_empty((*index.shape, weight.shape[1]))
-
-
 SIGNATURE = Signature(
     "(Tensor index, Tensor weight, int? padding_idx=None) -> Tensor",
     validate=validate,
-    shape_rule=empty_rows,
+    shapes=lambda index, weight, *_: (((*index.shape, weight.shape[1]), weight.dtype),),
     gradients=("weight",),
     save=("index", "weight"),
     native_backward=embedding_backward,
-    validate_backward=validate_backward,
 )

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.ops.embedding.native import empty_rows
+from kernels.ops.embedding.native import SIGNATURE
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
@@ -82,7 +82,7 @@ def tile(D: int) -> dict[str, int]:
 
 
 def gather(index, weight, padding_idx):
-    y = empty_rows(index, weight)
+    y = SIGNATURE.empty_outputs(index, weight)
     if y.numel():
         rows = as_rows(weight)
         V, D = rows.shape

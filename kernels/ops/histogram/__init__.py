@@ -15,13 +15,13 @@ from kernels.ops.histogram import cuda, native, triton, wrong
 from kernels.ops.histogram.cases import BINS, CASES, make_inputs
 
 
+@levels.documented
 def histogram(x: torch.Tensor, bins: int, level: int | str | None = None) -> torch.Tensor:
     """How often each of 0 to bins - 1 is in x, as torch.bincount counts it.
 
     Args:
         x: int64, int32 or uint8, any shape and strides, of values from 0 to bins - 1.
         bins: at least 1.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         int64, shape (bins,), on the device of x; zeros for an x without elements.
@@ -29,7 +29,6 @@ def histogram(x: torch.Tensor, bins: int, level: int | str | None = None) -> tor
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched. A value out of its range is one on a CPU; on
             a GPU, where a look at the values would wait for the GPU, an assertion of the kernel that names x.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, bins)
 

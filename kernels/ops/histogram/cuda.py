@@ -6,7 +6,7 @@ import torch
 
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
-from kernels.ops.histogram.native import empty_counts
+from kernels.ops.histogram.native import SIGNATURE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("histogram.cu")
@@ -16,7 +16,7 @@ BLOCKS = 8  # of a multiprocessor: all its threads
 
 
 def counted(private: bool, x: torch.Tensor, bins: int) -> torch.Tensor:
-    counts = empty_counts(x, bins)
+    counts = SIGNATURE.empty_outputs(x, bins)
     kernel(FILE, "histogram_zeros", THREADS)((-(-bins // THREADS),), (THREADS,), (counts, bins))
     if n := x.numel():
         fits = private and bins <= MOST_PRIVATE

@@ -25,9 +25,6 @@ def validate(x, bins) -> None:
     arguments.below("x", x, bins)
 
 
-def empty_counts(x, bins) -> torch.Tensor:
-    """counts, uninitialised."""
-    return x.new_empty((bins,), dtype=torch.int64)
-
-
-SIGNATURE = Signature("(Tensor x, int bins) -> (Tensor counts)", validate=validate, shape_rule=empty_counts)
+SIGNATURE = Signature(
+    "(Tensor x, int bins) -> (Tensor counts)", validate=validate, shapes=lambda x, bins: (((bins,), torch.int64),)
+)

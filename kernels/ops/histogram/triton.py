@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from kernels.machine import multiprocessors
-from kernels.ops.histogram.native import empty_counts
+from kernels.ops.histogram.native import SIGNATURE
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
@@ -43,7 +43,7 @@ def histogram_private_kernel(x_ptr, counts_ptr, n, bins, BLOCK: tl.constexpr, BI
 
 
 def zeros(x, bins):
-    counts = empty_counts(x, bins)
+    counts = SIGNATURE.empty_outputs(x, bins)
     launch(histogram_zeros_kernel, (triton.cdiv(bins, BLOCK),), counts, bins, BLOCK=BLOCK)
     return counts
 

@@ -17,6 +17,7 @@ from kernels.ops.layer_norm_gelu import cuda, native, triton_backward, triton_fo
 from kernels.ops.layer_norm_gelu.cases import CASES, make_inputs
 
 
+@levels.documented
 def layer_norm_gelu(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5, level: int | str | None = None
 ) -> torch.Tensor:
@@ -27,15 +28,9 @@ def layer_norm_gelu(
         weight: shape (N,), dtype and device of x.
         bias: shape (N,), dtype and device of x.
         eps: added to the variance; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, weight, bias, eps)
 

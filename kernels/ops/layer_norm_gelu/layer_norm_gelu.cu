@@ -162,7 +162,9 @@ __global__ void layer_norm_gelu_backward_columns(const T* dy, const T* x, const 
                 float n = at.n.at[k], dh = at.dh.at[k];
                 sums.n.at[k] += dh * n;
                 sums.dh.at[k] += dh;
-                at.n.at[k] = row.of_row.rstd * (dh * weights.at[k] - row.g - n * row.gn);
+                // Fused with the subtraction, the product would not be rounded as it is in the mean of g, and one column would
+                // leave the difference.
+                at.n.at[k] = row.of_row.rstd * (__fmul_rn(dh, weights.at[k]) - row.g - n * row.gn);
             }
             store_floats(dx + i * N + j, at.n);
         }

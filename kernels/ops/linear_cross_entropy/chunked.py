@@ -16,7 +16,7 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.cross_entropy import cuda, triton
-from kernels.ops.cross_entropy.native import empty_outputs
+from kernels.ops.linear_cross_entropy.native import SIGNATURE
 from kernels.unsupported import Reason, needs_compiler, needs_interpreter
 
 PARTS = 32
@@ -35,7 +35,7 @@ def parts(rows: torch.Tensor, weight: torch.Tensor) -> Iterator[tuple[slice, tor
 
 def forward(write: Callable[..., None], x, weight, target, ignore_index, label_smoothing, z_loss):
     if not x.numel():
-        return empty_outputs(x, target)
+        return SIGNATURE.empty_outputs(x)
     targets, any_class = target.reshape(-1), torch.zeros_like(target).view(-1)
     found, scratch = [], x.new_empty(len(targets), dtype=torch.float32)
     at_target, total = (torch.zeros_like(targets, dtype=torch.float64) for _ in range(2))

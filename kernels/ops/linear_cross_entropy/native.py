@@ -1,12 +1,11 @@
 """Level 1: a projection and its cross-entropy in PyTorch operators, with all logits in memory, and their signature."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 
 from kernels import arguments
-from kernels.ops.cross_entropy.native import cross_entropy, cross_entropy_backward, empty_outputs
+from kernels.ops.cross_entropy.native import SIGNATURE as OF_LOGITS
+from kernels.ops.cross_entropy.native import cross_entropy, cross_entropy_backward
 from kernels.signature import Signature
 
 
@@ -42,22 +41,13 @@ def validate(x, weight, target, ignore_index, label_smoothing, z_loss) -> None:
     arguments.number("z_loss", z_loss)
 
 
-def validate_backward(dloss, x, weight, target, lse, *parameters: Any) -> None:
-    for name, value, dtype in (("dloss", dloss, torch.float32), ("lse", lse, torch.float64)):
-        if value.shape != target.shape:
-            raise ValueError(f"{name}: got shape {tuple(value.shape)}, expected {tuple(target.shape)} like target")
-        if value.dtype != dtype:
-            raise TypeError(f"{name}: got dtype {value.dtype}, expected {dtype}")
-
-
 SIGNATURE = Signature(
     "(Tensor x, Tensor weight, Tensor target, int ignore_index=-100, float label_smoothing=0.0, float z_loss=0.0)"
     " -> (Tensor loss, Tensor lse)",
     validate=validate,
-    shape_rule=lambda x, weight, target, *parameters: empty_outputs(x, target),
+    shapes=OF_LOGITS.shapes,  # the rows of x are those of the logits
     gradients=("x", "weight"),
     save=("x", "weight", "target", "lse"),
     non_differentiable=("lse",),
     native_backward=linear_cross_entropy_backward,
-    validate_backward=validate_backward,
 )

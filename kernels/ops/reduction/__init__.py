@@ -11,10 +11,12 @@ import torch
 from kernels import levels
 from kernels.operation import Case, Cost, Operation
 from kernels.ops.reduction import cuda, native, triton, wrong
-from kernels.ops.reduction.cases import CASES, make_inputs
+from kernels.ops.reduction.cases import CASES
 from kernels.ops.reduction.native import reduced_shape
+from kernels.row_cases import x_alone
 
 
+@levels.documented
 def reduction(
     x: torch.Tensor, kind: str = "sum", dim: int = -1, level: int | str | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -24,15 +26,12 @@ def reduction(
         x: shape (..., N) or (M, ...), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
         kind: "sum" and "mean", in float32 and rounded once, or "max", of whose places index says the first: argmax.
         dim: -1, over the last dimension, or 0, over the first.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         y in the dtype of x, and index, int64 of the same shape; without elements, shape (0,), for "sum" and "mean".
 
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched; also for the largest of nothing.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, kind, dim)
 
@@ -60,7 +59,7 @@ OPERATION = Operation(
     **levels.of_modules("reduction", native, triton, cuda, index="int64"),
     reference=reference,
     baseline=torch_reduction,
-    make_inputs=make_inputs,
+    make_inputs=x_alone,
     wrong=wrong.VARIANTS,
     peers=levels.torch_peers(torch_reduction),
     cost=cost,

@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from kernels.operation import Case
-from kernels.row_cases import DTYPES, each, generator, row_cases, rows
+from kernels.row_cases import DTYPES, each, row_cases
 
 KINDS = [{"kind": kind, "dim": dim} for kind, dim in product(("sum", "mean", "max"), (-1, 0))]
 USUAL = row_cases(values=("offset", "constant", "nonfinite", "masked"), edge=each((1_000, 5), (9_000, 2)))
@@ -31,7 +31,3 @@ CASES: dict[str, tuple[Case, ...]] = USUAL | {
     "model": tuple(replace(case, params=kind) for kind in KINDS for case in USUAL["model"]),
     "bench": tuple(Case((32_768, 4_096), "bfloat16", params=kind) for kind in KINDS),
 }
-
-
-def make_inputs(case: Case, device: str) -> dict[str, Any]:
-    return {"x": rows(case, generator(case, device))} | dict(case.params)

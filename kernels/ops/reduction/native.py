@@ -42,23 +42,18 @@ def validate(x, kind, dim) -> None:
         raise ValueError(f"x: got shape {tuple(x.shape)}, expected at least one element along dimension {dim}")
 
 
-def validate_backward(dy, x, index, kind, dim) -> None:
-    arguments.like("dy", dy, reduced_shape(x.shape, dim), "x", x, why=f"the shape of x without its dimension {dim}")
-
-
-def empty_outputs(x, kind, dim) -> tuple[torch.Tensor, torch.Tensor]:
-    """y and index, uninitialised."""
+def shapes(x, kind, dim):
+    """Of y and index."""
     shape = reduced_shape(x.shape, dim)
-    return x.new_empty(shape), x.new_empty(shape if kind == "max" else (0,), dtype=torch.int64)
+    return (shape, x.dtype), (shape if kind == "max" else (0,), torch.int64)
 
 
 SIGNATURE = Signature(
     '(Tensor x, str kind="sum", int dim=-1) -> (Tensor y, Tensor index)',
     validate=validate,
-    shape_rule=empty_outputs,
+    shapes=shapes,
     gradients=("x",),
     save=("x", "index"),
     non_differentiable=("index",),
     native_backward=reduction_backward,
-    validate_backward=validate_backward,
 )

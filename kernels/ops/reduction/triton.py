@@ -8,7 +8,7 @@ import triton.language as tl
 
 from kernels.arguments import empty_contiguous
 from kernels.ops.reduction.cuda import matrix
-from kernels.ops.reduction.native import empty_outputs
+from kernels.ops.reduction.native import SIGNATURE
 from kernels.rung import rung
 from kernels.triton.launch import launch
 
@@ -61,7 +61,7 @@ def reduction_backward_kernel(
 
 
 def strided(x, kind, dim):
-    y, index = empty_outputs(x, kind, dim)
+    y, index = SIGNATURE.empty_outputs(x, kind, dim)
     if not y.numel():
         return y, index
     if not x.numel():  # the sum of nothing, and its mean

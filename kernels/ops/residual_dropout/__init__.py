@@ -22,6 +22,7 @@ from kernels.ops.residual_dropout.native import SIGNATURE, dropped
 from kernels.registration import join
 
 
+@levels.documented
 def residual_dropout(
     x: torch.Tensor, residual: torch.Tensor, p: float, seed: int, level: int | str | None = None
 ) -> torch.Tensor:
@@ -38,11 +39,6 @@ def residual_dropout(
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, residual, p, seed)
 

@@ -18,6 +18,7 @@ from kernels.ops.rms_norm.cases import CASES, make_inputs
 from kernels.unsupported import needs_gpu
 
 
+@levels.documented
 def rms_norm(
     x: torch.Tensor, weight: torch.Tensor | None = None, eps: float = 1e-6, level: int | str | None = None
 ) -> torch.Tensor:
@@ -27,15 +28,9 @@ def rms_norm(
         x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
         weight: shape (N,), dtype and device of x, or None for ones.
         eps: added to the mean square; at least 0.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, weight, eps)
 

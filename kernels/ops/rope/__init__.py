@@ -19,6 +19,7 @@ from kernels.ops.rope.cases import CASES, few, make_inputs
 from kernels.unsupported import needs_gpu
 
 
+@levels.documented
 def rope(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -35,12 +36,6 @@ def rope(
         k: shape (B, heads, S, D), dtype and device of q, any strides.
         cos, sin: of the angle of each position and pair, shape (S, D/2), float32 whatever q's dtype is.
         interleaved: whether pairs are neighbours, or the features (i, i + D/2).
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     OPERATION.defaults[levels.chosen(level, q)](q, k, cos, sin, interleaved)
 

@@ -14,23 +14,19 @@ import torch
 from kernels import levels
 from kernels.operation import Cost, Operation
 from kernels.ops.scan import cuda, native, triton, wrong
-from kernels.ops.scan.cases import CASES, make_inputs
+from kernels.ops.scan.cases import CASES
+from kernels.row_cases import x_alone
 
 
+@levels.documented
 def scan(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
     """The cumulative sum of x along its last dimension, differentiable in x; rounded once, at levels 4 and 5 from float64.
 
     Args:
         x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         a tensor of x's shape, dtype and device, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x)
 
@@ -48,7 +44,7 @@ OPERATION = Operation(
     **levels.of_modules("scan", native, triton, cuda),
     reference=reference,
     baseline=torch_scan,
-    make_inputs=make_inputs,
+    make_inputs=x_alone,
     wrong=wrong.VARIANTS,
     peers=levels.torch_peers(torch_scan),
     # x read once and y written once; an addition an element. The backward is the same of dy and dx.

@@ -1,5 +1,7 @@
 """Level 1: a scan in PyTorch operators, from which levels 2 and 3 are derived, and its signature."""
 
+from functools import partial
+
 import torch
 
 from kernels import arguments
@@ -18,9 +20,7 @@ def scan_backward(dy):
     return wide.flip(-1).cumsum(-1).flip(-1).to(dy.dtype)
 
 
-def validate(x) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
-    arguments.floating("x", x)
+validate = partial(arguments.floating, "x")
 
 
 SIGNATURE = Signature(

@@ -17,6 +17,7 @@ from kernels.ops.segment_reduce import cuda, native, triton, wrong
 from kernels.ops.segment_reduce.cases import CASES, SEGMENTS, few, make_inputs
 
 
+@levels.documented
 def segment_reduce(
     x: torch.Tensor, offsets: torch.Tensor, mean: bool = False, level: int | str | None = None
 ) -> torch.Tensor:
@@ -27,7 +28,6 @@ def segment_reduce(
         offsets: int64, shape (S + 1,), on the device of x: segment s has the rows from offsets[s] to offsets[s + 1] - 1. They
             begin with 0, never fall, and end with T.
         mean: whether each sum is divided by the number of its rows.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape (S, D), dtype and device of x, contiguous.
@@ -35,8 +35,6 @@ def segment_reduce(
     Raises:
         TypeError, ValueError: naming the argument, before anything is launched. Offsets that fall or do not end with T are one
             on a CPU; on a GPU, where a look at their values would wait for the GPU, an assertion of the kernel that names them.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x, offsets, mean)
 

@@ -7,7 +7,7 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.rows import pack_size, power_of_2_from
 from kernels.cuda.template import kernel
-from kernels.ops.segment_reduce.native import empty_sums
+from kernels.ops.segment_reduce.native import SIGNATURE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("segment_reduce.cu")
@@ -22,7 +22,7 @@ def stripes(many: int, packs: int) -> tuple[tuple[int, int], int]:
 
 
 def warp(x, offsets, mean):
-    y = empty_sums(x, offsets)
+    y = SIGNATURE.empty_outputs(x, offsets)
     if not y.numel():
         return y
     rows, (S, D) = as_rows(x), y.shape
@@ -35,7 +35,7 @@ def warp(x, offsets, mean):
 
 def parts(x, offsets, mean):
     """Every warp has as many rows, however long segments are."""
-    y = empty_sums(x, offsets)
+    y = SIGNATURE.empty_outputs(x, offsets)
     if not y.numel():
         return y
     rows, offsets, (S, D), T = as_rows(x), offsets.contiguous(), y.shape, len(x)

@@ -1,7 +1,5 @@
 """Level 1: sums of segments in PyTorch operators, from which levels 2 and 3 are derived, and their signature."""
 
-from typing import Any
-
 import torch
 
 from kernels import arguments
@@ -54,21 +52,11 @@ def validate(x, offsets, mean) -> None:
         )
 
 
-def validate_backward(dy, x, offsets, mean) -> None:
-    arguments.like("dy", dy, (len(offsets) - 1, x.shape[1]), "x", x, why="a row for each segment, and the columns of x")
-
-
-def empty_sums(x, offsets, *parameters: Any) -> torch.Tensor:
-    """y, uninitialised."""
-    return x.new_empty((offsets.shape[0] - 1, x.shape[1]))
-
-
 SIGNATURE = Signature(
     "(Tensor x, Tensor offsets, bool mean=False) -> Tensor",
     validate=validate,
-    shape_rule=empty_sums,
+    shapes=lambda x, offsets, *_: (((offsets.shape[0] - 1, x.shape[1]), x.dtype),),
     gradients=("x",),
     save=("x", "offsets"),
     native_backward=segment_reduce_backward,
-    validate_backward=validate_backward,
 )

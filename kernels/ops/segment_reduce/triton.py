@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.ops.segment_reduce.native import empty_sums
+from kernels.ops.segment_reduce.native import SIGNATURE
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
@@ -135,7 +135,7 @@ def tile(D: int) -> dict[str, int]:
 
 
 def segment(x, offsets, mean):
-    y = empty_sums(x, offsets)
+    y = SIGNATURE.empty_outputs(x, offsets)
     if y.numel():
         rows, (S, D), options = as_rows(x), y.shape, tile(x.shape[1]) | {"MEAN": mean} | ASSERTING
         grid = S, triton.cdiv(D, options["BLOCK_D"])
@@ -145,7 +145,7 @@ def segment(x, offsets, mean):
 
 def parts(x, offsets, mean):
     """Every program has as many rows, however long segments are."""
-    y = empty_sums(x, offsets)
+    y = SIGNATURE.empty_outputs(x, offsets)
     if not y.numel():
         return y
     rows, offsets, (S, D), T = as_rows(x), offsets.contiguous(), y.shape, len(x)

@@ -7,6 +7,8 @@ for the rows i of an M×N matrix, to which any x of shape (..., N) is flattened.
 overflows. The backward needs the output alone, which is what is saved for it.
 """
 
+from functools import partial
+
 import torch
 
 from kernels import levels
@@ -18,6 +20,7 @@ from kernels.ops.softmax.in_order import in_order
 from kernels.unsupported import needs_gpu
 
 
+@levels.documented
 def softmax(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
     """Softmax over the last dimension of x; differentiable.
 
@@ -25,15 +28,9 @@ def softmax(x: torch.Tensor, level: int | str | None = None) -> torch.Tensor:
 
     Args:
         x: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape, dtype and device of x, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, x)](x)
 
@@ -67,21 +64,11 @@ def quack_unsupported(case: Case, machine: Machine) -> str | None:
     return needs_gpu(case, machine) or (None if len(case.shape) == 2 else "takes matrices only")
 
 
-def cost(case: Case) -> Cost:
-    """Bytes: x read once, y written once. Operations: maximum, difference, exp, sum and quotient for each element."""
-    return Cost.of_rows(case, matrices=2, operations=5)
-
-
-def backward_cost(case: Case) -> Cost:
-    """Bytes: dy and y read once, dx written once. Operations: product, sum, difference and product for each element."""
-    return Cost.of_rows(case, matrices=3, operations=4)
-
-
 OPERATION = Operation(
     **levels.of_modules("softmax", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
     reference=reference,
     baseline=torch_softmax,
-    in_order=in_order,
+    second_baseline={"float32": in_order},
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     peers=(
@@ -89,7 +76,9 @@ OPERATION = Operation(
         Peer("liger", liger, unsupported=liger_unsupported),
         Peer("quack", quack, unsupported=quack_unsupported),
     ),
-    cost=cost,
-    backward_cost=backward_cost,
+    # x read once, y written once; maximum, difference, exp, sum and quotient for each element.
+    cost=partial(Cost.of_rows, matrices=2, operations=5),
+    # dy and y read once, dx written once; product, sum, difference and product for each element.
+    backward_cost=partial(Cost.of_rows, matrices=3, operations=4),
     cases=CASES,
 )

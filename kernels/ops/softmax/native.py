@@ -5,6 +5,8 @@
 Every operator is a kernel of its own on a GPU, and every intermediate result travels through memory.
 """
 
+from functools import partial
+
 import torch
 
 from kernels import arguments
@@ -27,9 +29,7 @@ def softmax_backward(dy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (wide * (dy - (dy * wide).sum(-1, keepdim=True))).to(y.dtype)
 
 
-def validate(x: torch.Tensor) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
-    arguments.floating("x", x)
+validate = partial(arguments.floating, "x")
 
 
 SIGNATURE = Signature(

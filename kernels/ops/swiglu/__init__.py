@@ -20,6 +20,7 @@ from kernels.ops.swiglu.cases import CASES, make_inputs
 from kernels.unsupported import needs_gpu
 
 
+@levels.documented
 def swiglu(
     gate: torch.Tensor, up: torch.Tensor, activation: str = "silu", level: int | str | None = None
 ) -> torch.Tensor:
@@ -29,15 +30,9 @@ def swiglu(
         gate: shape (..., N), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
         up: shape, dtype and device of gate, any strides.
         activation: "silu"; "gelu" or "gelu_tanh" for `geglu`.
-        level: 1 to 5 or "native", "torchscript", "compiled", "triton", "cuda"; None: Triton, native on a CPU or in float64.
 
     Returns:
         shape, dtype and device of gate, contiguous at levels 4 and 5.
-
-    Raises:
-        TypeError, ValueError: naming the argument, before anything is launched.
-        NotImplementedError: forward-mode gradients (torch.func.jvp) at levels 4 and 5.
-        kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler.
     """
     return OPERATION.defaults[levels.chosen(level, gate)](gate, up, activation)
 

@@ -1,14 +1,11 @@
 """The inputs that SwiGLU and GeGLU are checked and timed on."""
 
-from dataclasses import replace
 from typing import Any
 
 from kernels.activations import NAMES
 from kernels.case import Case
-from kernels.row_cases import each, generator, row_cases, rows
+from kernels.row_cases import beside, each, generator, row_cases, rows
 
-# up never has the strides of a gate that is not contiguous: a kernel must not take the one's for the other's.
-LAYOUTS = {"contiguous": "contiguous", "rows": "contiguous", "transposed": "rows", "expanded": "rows", "sliced": "rows"}
 GATES = [{"activation": name} for name in NAMES[1:]]
 CASES = row_cases(
     edge=(
@@ -23,7 +20,5 @@ CASES["bench"] = tuple(Case((16_384, 14_336), "bfloat16", params=params) for par
 
 def make_inputs(case: Case, device: str) -> dict[str, Any]:
     """A gate with the values that the case names, and an up with realistic ones."""
-    other = replace(case, seed=case.seed + 1_000, layout=LAYOUTS[case.layout], values="realistic")
-    return {"gate": rows(case, generator(case, device)), "up": rows(other, generator(other, device))} | dict(
-        case.params
-    )
+    inputs = {"gate": rows(case, generator(case, device)), "up": beside(case, device, values="realistic")}
+    return inputs | dict(case.params)
