@@ -196,7 +196,7 @@ def test_what_was_solved_before_there_were_scores_is_still_solved(work):
 
 
 def test_labs_come_in_reading_order():
-    assert list(labs())[:4] == ["start", "first_steps", "guards", "coalescing"]
+    assert list(labs())[:5] == ["start", "first_steps", "guards", "roofline", "coalescing"]
 
 
 def test_a_solution_stands_beside_ours_and_what_comes_next_is_named():

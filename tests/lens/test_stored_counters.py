@@ -58,7 +58,8 @@ def test_every_variant_is_counted_or_says_why():
             ]
             machine = kernels.machine.here("cpu")
             everywhere = all(variant.unsupported(case, machine) is None for case in op.cases["bench"])
-            assert own or not everywhere, variant.key
+            one_gpu = any(path.name == "wgmma.cuh" for path in variant.source)  # compiled for sm_90a alone
+            assert own or one_gpu or not everywhere, variant.key
 
 
 def test_our_own_kernels_have_nothing_wrong():
