@@ -24,6 +24,7 @@ from kernels.lens.command import lens
 from kernels.measure import bench as benching
 from kernels.measure import regressions
 from kernels.measure.bench import Bench
+from kernels.measure.drawn import drawn
 from kernels.measure.results import FOLDER, commit, point, stored
 from kernels.systems import demo as run_demo
 from kernels.systems import system, systems
@@ -121,6 +122,10 @@ def bench(
         bool, typer.Option("--compare", help="exit 1 if a ratio fell below the one in book/results")
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="one case an operation")] = False,
+    count: Annotated[
+        int, typer.Option("--drawn", min=0, help="in place of the bench cases, so many of each drawn from --seed")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="of the points that are drawn")] = 0,
     minutes: Annotated[float, typer.Option(help="exit 3 when they are over, and say what is left")] = 8,
 ) -> None:
     """Time every variant and peer, forward and backward: at the bench cases on a GPU, at the model cases on a CPU."""
@@ -128,8 +133,8 @@ def bench(
     if json_folder is not None:
         _can_store(json_folder, where, compare, quick)
     before = _stored(asked, where) if compare else []
-    points = benching.points(asked, where, quick)
-    run = Bench(points, where, minutes, json_folder, fresh)
+    points = [at for op in asked for at in drawn(op, count, seed)] if count else benching.points(asked, where, quick)
+    run = Bench(points, where, minutes, json_folder, fresh, "drawn" if count else "operations")
     for comparison in _progress(run, len(points), "bench"):
         out.print(comparison)
     if json_folder is not None:

@@ -10,6 +10,8 @@ from kernels.measure import bench as benching
 from kernels.measure import results
 from kernels.measure.bench import Bench, points
 from kernels.measure.compare import Comparison, Row
+from kernels.measure.drawn import drawn
+from kernels.row_cases import DTYPES
 
 CASES = tuple(kernels.Case((8, width), params=params) for width in (16, 32) for params in ({}, {"eps": 0.1}))
 NAMES = [f"{case.shape[1]} {dict(case.params)} {way}" for case in CASES for way in ("forward", "backward")]
@@ -37,7 +39,7 @@ def machine(monkeypatch):
         fail = None
         now = 0.0
 
-        def compare(self, op, case, device, direction, ceilings):
+        def compare(self, op, case, variants, device, direction, ceilings):
             name = f"{case.shape[1]} {dict(case.params)} {direction}"
             if name == self.fail:
                 raise KeyboardInterrupt
@@ -136,3 +138,19 @@ def test_none_is_begun_that_would_end_after_the_time(ops, machine, tmp_path):
 def test_without_a_folder_nothing_is_stored(ops, machine, tmp_path):
     _, run = go(ops, None)
     assert [len(found.rows) for found in run.results.values()] == [8, 4]
+
+
+def test_points_drawn_from_a_seed_are_the_same_again_and_not_those_of_another():
+    op = kernels.operation("layer_norm")
+    found = drawn(op, 24, 1)
+    assert found == drawn(op, 24, 1) != drawn(op, 24, 2)
+    assert {at.case.dtype for at in found} == set(DTYPES)
+    assert {at.direction for at in found} == {"forward", "backward"}
+    assert all([variant.level for variant in at.variants] == [4, 5] for at in found)
+    compiled = [any(peer.name == "torch.compile" for peer in at.op.peers) for at in found]
+    assert compiled == 6 * [True] + 18 * [False]
+
+
+def test_an_operation_without_shapes_to_draw_says_so():
+    with pytest.raises(ValueError, match="decode: no shapes"):
+        drawn(kernels.operation("decode"), 1, 0)

@@ -11,15 +11,16 @@ from kernels.measure.ceilings import ceilings
 from kernels.measure.compare import Comparison, compare
 from kernels.measure.contestants import DIRECTIONS
 from kernels.measure.results import Results, facts, load, path_of, point, where
-from kernels.operation import Case, Operation
+from kernels.operation import Case, Operation, Variant
 
 
 class Point(NamedTuple):
-    """One comparison of a bench."""
+    """One comparison of a bench: of these variants, or of those that `compare` takes by default."""
 
     op: Operation
     case: Case
     direction: str
+    variants: tuple[Variant, ...] | None = None
 
     def __str__(self) -> str:
         return f"{self.op.name} {self.direction} {self.case}"
@@ -50,6 +51,7 @@ class Bench:
         minutes: none is begun that would end after so many, were it to take as long as the longest so far.
         folder: of results, in which those of this machine and commit are gone on with; None stores nothing.
         fresh: stored results are not gone on with but replaced, each file when its first point is timed.
+        family: the folder within `folder`: "operations", or "drawn" for points of no list.
 
     Attributes:
         left: points that there was no time for.
@@ -61,6 +63,7 @@ class Bench:
     minutes: float
     folder: Path | None = None
     fresh: bool = False
+    family: str = "operations"
     left: list[Point] = field(default_factory=list)
     results: dict[str, Results] = field(default_factory=dict)
 
@@ -76,7 +79,7 @@ class Bench:
             if self.left or start - began + longest > 60 * self.minutes:
                 self.left.append(at)
                 continue
-            comparison = compare(at.op, at.case, device=self.device, direction=at.direction, ceilings=results.ceilings)
+            comparison = compare(at.op, at.case, at.variants, self.device, at.direction, results.ceilings)
             results.put(comparison.as_data())
             if self.folder:
                 results.save(self.path(at.op.name))
@@ -90,7 +93,7 @@ class Bench:
 
     def path(self, operation: str) -> Path:
         """The results file of an operation."""
-        return path_of(operation, self.machine["gpu"], self.folder)
+        return path_of(operation, self.machine["gpu"], self.folder, self.family)
 
     @cached_property
     def _ceilings(self) -> dict:

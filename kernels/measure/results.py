@@ -116,9 +116,9 @@ def file_name(gpu: str) -> str:
     return gpu.removeprefix("NVIDIA ").lower().replace(" ", "-") + ".json"
 
 
-def path_of(operation: str, gpu: str, folder: Path = FOLDER) -> Path:
-    """Where the results of an operation on a GPU lie below a folder of results."""
-    return folder / "operations" / operation / file_name(gpu)
+def path_of(operation: str, gpu: str, folder: Path = FOLDER, family: str = "operations") -> Path:
+    """Where the results of an operation on a GPU lie below a folder of results; family: or "drawn"."""
+    return folder / family / operation / file_name(gpu)
 
 
 def load(path: Path) -> Results:
