@@ -15,7 +15,8 @@ from kernels.ops.reduction.arguments import factor, matrix, outputs, sizes
 from kernels.triton.launch import launch
 from kernels.triton.tiles import tile, tiles_of
 
-TILE_BYTES = 8_192  # of a program of 4 warps: four vectors a thread
+TILE_BYTES = 8_192  # of a program of 4 warps
+LOADS = 4  # vectors of a thread in it
 ACROSS_BYTES = 256  # of neighbouring columns, where columns are reduced
 PROGRAMS = 8  # of a multiprocessor
 JOINED = 2_048  # parts that a program joins
@@ -30,10 +31,12 @@ def order(bits):
 
 
 @triton.jit
-def key(largest, at):
-    """Adding 0 makes -0 the 0 that it equals."""
-    found = tl.where(largest == largest, order((largest + 0.0).to(tl.int32, bitcast=True)), LAST)
-    return (found.to(tl.int64) << 32) | (at ^ LAST).to(tl.int64)
+def first_largest(largest, at):
+    """Of each row of lanes, as one integer. Adding 0 makes -0 the 0 that it equals."""
+    orders = tl.where(largest == largest, order((largest + 0.0).to(tl.int32, bitcast=True)), LAST)
+    most = tl.max(orders, 1)
+    first = tl.min(tl.where(orders == most[:, None], at, LAST), 1)
+    return (most.to(tl.int64) << 32) | (first ^ LAST).to(tl.int64)
 
 
 @triton.jit
@@ -49,30 +52,33 @@ def give(known, y_ptr, index_ptr, p, P, scale, MAX: tl.constexpr):
 @triton.jit
 def reduction_parts_kernel(
     x_ptr, y_ptr, index_ptr, parts_ptr, p_stride, k_stride, P, K, scale,
-    MAX: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_K: tl.constexpr,
+    MAX: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_K: tl.constexpr, LOADS: tl.constexpr,
 ):  # fmt: skip
     p = tl.program_id(0).to(tl.int64) * BLOCK_P + tl.arange(0, BLOCK_P)
-    part, step = tl.program_id(1), tl.num_programs(1) * BLOCK_K
+    part, step = tl.program_id(1), tl.num_programs(1) * LOADS * BLOCK_K
+    first = part * LOADS * BLOCK_K
     lanes = tl.arange(0, BLOCK_K)[None, :]
     x_ptr += p[:, None] * p_stride
     if MAX:
         largest = tl.full((BLOCK_P, BLOCK_K), -float("inf"), tl.float32)
-        at = tl.zeros((BLOCK_P, BLOCK_K), tl.int32) + part * BLOCK_K + lanes
-        for start in range(part * BLOCK_K, K, step):
-            k = start + lanes
-            inside = (p[:, None] < P) & (k < K)
-            x = tl.load(x_ptr + k.to(tl.int64) * k_stride, mask=inside, other=-float("inf")).to(tl.float32)
-            # Not "at most" is "larger" or a NaN, of which the first stays.
-            larger = (largest == largest) & ~(x <= largest)
-            at = tl.where(larger, k, at)
-            largest = tl.where(larger, x, largest)
-        known = tl.max(key(largest, at), 1)
+        at = tl.zeros((BLOCK_P, BLOCK_K), tl.int32) + first + lanes
+        for start in range(first, K, step):
+            for load in tl.static_range(LOADS):  # independent: all on their way at once
+                k = start + load * BLOCK_K + lanes
+                inside = (p[:, None] < P) & (k < K)
+                x = tl.load(x_ptr + k.to(tl.int64) * k_stride, mask=inside, other=-float("inf")).to(tl.float32)
+                # Not "at most" is "larger" or a NaN, of which the first stays.
+                larger = (largest == largest) & ~(x <= largest)
+                at = tl.where(larger, k, at)
+                largest = tl.where(larger, x, largest)
+        known = first_largest(largest, at)
     else:
         sums = tl.zeros((BLOCK_P, BLOCK_K), tl.float32)
-        for start in range(part * BLOCK_K, K, step):
-            k = start + lanes
-            inside = (p[:, None] < P) & (k < K)
-            sums += tl.load(x_ptr + k.to(tl.int64) * k_stride, mask=inside, other=0.0).to(tl.float32)
+        for start in range(first, K, step):
+            for load in tl.static_range(LOADS):
+                k = start + load * BLOCK_K + lanes
+                inside = (p[:, None] < P) & (k < K)
+                sums += tl.load(x_ptr + k.to(tl.int64) * k_stride, mask=inside, other=0.0).to(tl.float32)
         known = tl.sum(sums, 1)
     if parts_ptr is None:
         give(known, y_ptr, index_ptr, p, P, scale, MAX)
@@ -103,6 +109,17 @@ def reduction_spread_kernel(
     tl.store(dx_ptr + rows * N + columns, dx, mask=inside)
 
 
+def shape(P, K, itemsize, dim):
+    """A tile of LOADS vectors a thread: as many loads one after the other as K has, beside each other where K is short."""
+    elements, vector = TILE_BYTES // itemsize, TILE_BYTES // (LOADS * itemsize)
+    wide = min(triton.next_power_of_2(P), ACROSS_BYTES // itemsize) if dim == 0 else 1
+    block = min(triton.next_power_of_2(K), vector // wide)
+    loads = min(triton.next_power_of_2(triton.cdiv(K, block)), LOADS)
+    if dim != 0:
+        wide = min(triton.next_power_of_2(P), elements // (block * loads))
+    return {"BLOCK_P": wide, "BLOCK_K": block, "LOADS": loads}
+
+
 def parts(x, kind, dim):
     y, index, some = outputs(x, kind, dim)
     if not some:
@@ -110,15 +127,10 @@ def parts(x, kind, dim):
     rows = matrix(x, dim)
     (M, N), row, largest = rows.shape, rows.stride(0), kind == "max"
     P, K, strides = (N, M, (1, row)) if dim == 0 else (M, N, (row, 1))
-    elements, wide = TILE_BYTES // x.element_size(), triton.next_power_of_2(N)
-    if dim == 0:
-        wide = min(wide, ACROSS_BYTES // x.element_size())
-        block = {"BLOCK_P": wide, "BLOCK_K": min(triton.next_power_of_2(K), elements // wide)}
-    else:
-        wide = min(wide, elements)
-        block = {"BLOCK_P": min(triton.next_power_of_2(P), elements // wide), "BLOCK_K": wide}
+    block = shape(P, K, x.element_size(), dim)
     programs = triton.cdiv(P, block["BLOCK_P"])
-    S = min(max(PROGRAMS * multiprocessors(x.device) // programs, 1), triton.cdiv(K, block["BLOCK_K"]))
+    most = triton.cdiv(K, block["BLOCK_K"] * block["LOADS"])
+    S = min(max(PROGRAMS * multiprocessors(x.device) // programs, 1), most)
     dtype = torch.int64 if largest else torch.float32
     known = torch.empty((S, P), dtype=dtype, device=x.device) if S > 1 else None
     scale = factor(kind, K)
