@@ -105,7 +105,9 @@ def reduction_spread_kernel(
     results, places, exists = (columns, rows, columns < N) if FIRST else (rows, columns, rows < M)
     dx = tl.load(dy_ptr + results, mask=exists, other=0.0).to(tl.float32) * scale
     if MAX:
-        dx = tl.where(tl.load(index_ptr + results, mask=exists, other=-1) == places, dx, 0.0)
+        # In 64 bits the comparisons would take more registers than there are.
+        index = tl.load(index_ptr + results, mask=exists, other=-1).to(tl.int32)
+        dx = tl.where(index == places.to(tl.int32), dx, 0.0)
     tl.store(dx_ptr + rows * N + columns, dx, mask=inside)
 
 
