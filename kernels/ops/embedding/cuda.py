@@ -48,8 +48,8 @@ def collect(dy, index, weight, padding_idx):
     first, following = (torch.empty(n, dtype=torch.int32, device=dy.device) for n in (V, tokens))
     warps = min(max(-(-tokens // SHORTEST), 1), WARPS)
     stretch = -(-tokens // (warps * WARP)) * WARP
-    arguments = (index.contiguous(), first, following, tokens, stretch, V, -1 if padding_idx is None else padding_idx)
-    kernel(FILE, "embedding_chains", ROWS, WARPS)((-(-V // ROWS),), (WARP, warps), arguments)
+    given = (index.contiguous(), first, following, tokens, stretch, V, -1 if padding_idx is None else padding_idx)
+    kernel(FILE, "embedding_chains", ROWS, WARPS)((-(-V // ROWS),), (WARP, warps), given)
     size = pack_size(D, rows, dweight)
     threads = min(scalar_threads(D // size), 256)
     grid = V, -(-D // (size * threads))
