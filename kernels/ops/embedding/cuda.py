@@ -8,11 +8,13 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.rows import pack_size, scalar_threads
 from kernels.cuda.template import kernel
+from kernels.hardware import WARP
 from kernels.ops.embedding.native import SIGNATURE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("embedding.cu")
-ROWS = 1_024  # of the table, whose chains one warp makes
+ROWS, WARPS = 256, 16  # of the table, whose chains one block makes, and of that block at most
+SHORTEST = 64  # tokens that are worth a warp
 
 
 def gather(by_packs, index, weight, padding_idx):
@@ -44,8 +46,10 @@ def collect(dy, index, weight, padding_idx):
     (V, D), tokens = weight.shape, index.numel()
     rows = as_rows(dy)
     first, following = (torch.empty(n, dtype=torch.int32, device=dy.device) for n in (V, tokens))
-    arguments = (index.contiguous(), first, following, tokens, V, -1 if padding_idx is None else padding_idx)
-    kernel(FILE, "embedding_chains", ROWS)((-(-V // ROWS),), (32,), arguments)
+    warps = min(max(-(-tokens // SHORTEST), 1), WARPS)
+    stretch = -(-tokens // (warps * WARP)) * WARP
+    given = (index.contiguous(), first, following, tokens, stretch, V, -1 if padding_idx is None else padding_idx)
+    kernel(FILE, "embedding_chains", ROWS, WARPS)((-(-V // ROWS),), (WARP, warps), given)
     size = pack_size(D, rows, dweight)
     threads = min(scalar_threads(D // size), 256)
     grid = V, -(-D // (size * threads))

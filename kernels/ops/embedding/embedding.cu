@@ -8,6 +8,8 @@
 
 #include <assert.h>
 
+constexpr int LOADS = 4;  // of a thread, on their way at once
+
 // One block an index. Values are copied as the bits that they are.
 template <typename T, int SIZE>
 __global__ void embedding_gather(const long long* index, const T* weight, T* y, long long stride, long long V, int D)
@@ -17,7 +19,20 @@ __global__ void embedding_gather(const long long* index, const T* weight, T* y, 
     assert(0 <= row && row < V && "index");
     const Bits* from = (const Bits*)(weight + row * stride);
     Bits* to = (Bits*)(y + (long long)blockIdx.x * D);
-    for (int j = threadIdx.x; j < D / SIZE; j += blockDim.x) to[j] = from[j];
+    const int packs = D / SIZE, threads = blockDim.x;
+    for (int start = threadIdx.x; start < packs; start += LOADS * threads) {
+        Bits held[LOADS];  // stores between the loads would keep them in turn: they might write what is loaded next
+#pragma unroll
+        for (int l = 0; l < LOADS; ++l) {
+            const int j = start + l * threads;
+            if (j < packs) held[l] = from[j];
+        }
+#pragma unroll
+        for (int l = 0; l < LOADS; ++l) {
+            const int j = start + l * threads;
+            if (j < packs) to[j] = held[l];
+        }
+    }
 }
 
 // One block an index, into sums of zeros. Where a row comes again, additions to it come in any order.
@@ -33,37 +48,59 @@ __global__ void embedding_backward_atomic(const T* dy, const long long* index, f
 }
 
 // Which tokens belong to a row of the table, as a chain in the order of the tokens: first[i] begins it, next[t] goes on, and -1
-// ends it. One warp owns ROWS rows and reads all indices, 32 at once: lanes with the same row find each other by
-// __match_any_sync, and the last token of a row so far is kept in shared memory.
-template <int ROWS>
-__global__ void embedding_chains(const long long* index, int* first, int* next, int tokens, long long V,
+// ends it. A block of (32, at most WARPS) threads owns ROWS rows and reads all indices. Each warp makes chains of the tokens of
+// its stretch, 32 at once: lanes with the same row find each other by __match_any_sync, and the last token of a row so far is
+// kept in shared memory. Then the chains of a row are joined, warp after warp.
+template <int ROWS, int WARPS>
+__global__ void embedding_chains(const long long* index, int* first, int* next, int tokens, int stretch, long long V,
                                  long long padding)
 {
-    __shared__ int begin[ROWS], last[ROWS];
+    __shared__ int begin_of[WARPS][ROWS], last_of[WARPS][ROWS];
+    int *begin = begin_of[threadIdx.y], *last = last_of[threadIdx.y];
     const int lane = threadIdx.x;
     const long long from = (long long)blockIdx.x * ROWS;
     for (int i = lane; i < ROWS; i += 32) begin[i] = last[i] = -1;
     __syncwarp();
-    for (int start = 0; start < tokens; start += 32) {
-        const int t = start + lane;
-        const long long row = t < tokens ? index[t] : -1;
-        assert((t >= tokens || (0 <= row && row < V)) && "index");
-        const bool mine = from <= row && row < from + ROWS && row != padding;
-        if (!__any_sync(0xffffffff, mine)) continue;
-        const int own = mine ? (int)(row - from) : -1;
-        const unsigned alike = __match_any_sync(0xffffffff, own);
-        const unsigned before = alike & ((1u << lane) - 1), after = alike >> lane >> 1;
-        if (mine) {
-            next[t] = after ? t + __ffs(after) : -1;
-            const int previous = last[own];
-            if (!before && previous < 0) begin[own] = t;
-            if (!before && previous >= 0) next[previous] = t;
+    const int end = min((int)(threadIdx.y + 1) * stretch, tokens);
+    for (int start = threadIdx.y * stretch; start < end; start += 32 * LOADS) {
+        long long rows[LOADS];
+#pragma unroll
+        for (int l = 0; l < LOADS; ++l) {
+            const int t = start + 32 * l + lane;
+            rows[l] = t < end ? index[t] : -1;
+            assert((t >= end || (0 <= rows[l] && rows[l] < V)) && "index");
         }
-        __syncwarp();  // the last tokens so far have been read
-        if (mine && !after) last[own] = t;
-        __syncwarp();
+#pragma unroll
+        for (int l = 0; l < LOADS; ++l) {
+            const int t = start + 32 * l + lane;
+            const bool mine = from <= rows[l] && rows[l] < from + ROWS && rows[l] != padding;
+            if (!__any_sync(0xffffffff, mine)) continue;
+            const int own = mine ? (int)(rows[l] - from) : -1;
+            const unsigned alike = __match_any_sync(0xffffffff, own);
+            const unsigned before = alike & ((1u << lane) - 1), after = alike >> lane >> 1;
+            if (mine) {
+                next[t] = after ? t + __ffs(after) : -1;
+                const int previous = last[own];
+                if (!before && previous < 0) begin[own] = t;
+                if (!before && previous >= 0) next[previous] = t;
+            }
+            __syncwarp();  // the last tokens so far have been read
+            if (mine && !after) last[own] = t;
+            __syncwarp();
+        }
     }
-    for (int i = lane; i < ROWS && from + i < V; i += 32) first[from + i] = begin[i];
+    __syncthreads();
+    for (int i = threadIdx.y * 32 + lane; i < ROWS && from + i < V; i += 32 * blockDim.y) {
+        int begins = -1, ends = -1;
+        for (int warp = 0; warp < blockDim.y; ++warp) {
+            const int more = begin_of[warp][i];
+            if (more < 0) continue;
+            if (ends < 0) begins = more;
+            else next[ends] = more;
+            ends = last_of[warp][i];
+        }
+        first[from + i] = begins;
+    }
 }
 
 // Block (i, part): each thread adds up a pack of columns of row i along the row's chain, and writes it once. A row without tokens

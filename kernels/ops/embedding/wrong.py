@@ -42,7 +42,7 @@ def by_frequency(dy, index, weight, padding_idx):
 
 wrong = partial(variant, SIGNATURE, __file__, forward=embedding, backward=embedding_backward)
 PACKED = partial(cuda.gather, True)
-FIRST_BLOCK = edited(PACKED, "j += blockDim.x) to[j] = from[j]", "j += blockDim.x) to[j] = from[threadIdx.x]")
+FIRST_BLOCK = edited(PACKED, "held[l] = from[j]", "held[l] = from[threadIdx.x]")
 BROKEN_CHAIN = edited(cuda.collect, "if (!before && previous >= 0) next[previous] = t;", "")
 UNORDERED = edited(cuda.collect, "if (mine && !after) last[own] = t;", "if (mine && !before) last[own] = t;")
 VARIANTS = (

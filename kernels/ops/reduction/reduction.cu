@@ -4,27 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-// What is known of some values: their sum, or the largest and its place.
-struct Known {
-    float value;
-    int at;
-};
-
-// The largest: NaN before any number, and of equals the first.
-__device__ bool before(Known one, Known other)
-{
-    const bool nan = isnan(one.value), other_nan = isnan(other.value);
-    if (nan != other_nan) return nan;
-    if (nan || one.value == other.value) return one.at < other.at;
-    return one.value > other.value;
-}
-
-template <bool MAX>
-__device__ Known both(Known one, Known other)
-{
-    if constexpr (MAX) return before(other, one) ? other : one;
-    return {one.value + other.value, 0};
-}
+#include "known.cuh"
 
 // Blocks of (32, rows) threads. Without FIRST a block has one row, along which all threads go; with FIRST it has 32 columns, down
 // which its threads go: neighbouring lanes read neighbouring columns either way. y is the sum times scale.
@@ -35,7 +15,7 @@ __global__ void reduction(const T* x, T* y, long long* index, long long x_stride
     const int lane = threadIdx.x, count = FIRST ? M : N;
     const int step = FIRST ? blockDim.y : 32 * blockDim.y, column = blockIdx.x * 32 + lane;
     x += FIRST ? column : blockIdx.x * x_stride;
-    Known known = {MAX ? -__int_as_float(0x7f800000) : 0.0f, 0x7fffffff};
+    Known known = nothing<MAX>();
     if (!FIRST || column < N)
         for (int k = FIRST ? threadIdx.y : threadIdx.y * 32 + lane; k < count; k += step)
             known = both<MAX>(known, {(float)x[FIRST ? k * x_stride : k], k});
@@ -49,8 +29,7 @@ __global__ void reduction(const T* x, T* y, long long* index, long long x_stride
                                       __shfl_down_sync(0xffffffff, known.at, apart)});
     const long long to = FIRST ? column : blockIdx.x;
     if (FIRST ? column >= N : lane > 0) return;
-    y[to] = (T)(MAX ? known.value : known.value * scale);
-    if (MAX) index[to] = known.at;
+    give<MAX>(known, y, index, to, scale);
 }
 
 // Blocks (row, part): dx is dy times scale; of a largest value, at its place alone.

@@ -1,4 +1,4 @@
-"""Level 4: sums, means and largest values of rows or of columns in Triton, and their backward.
+"""Level 4: sums, means and largest values of rows or of columns in Triton, their backward, and the rungs.
 
 One kernel for both directions: it goes over K values for each of P results, and strides say where they lie.
 """
@@ -7,9 +7,10 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import empty_contiguous
-from kernels.ops.reduction.cuda import matrix
-from kernels.ops.reduction.native import SIGNATURE
+from kernels.ops.reduction import triton_parts
+from kernels.ops.reduction.arguments import factor, matrix, outputs, sizes
 from kernels.rung import rung
+from kernels.triton import tiles
 from kernels.triton.launch import launch
 
 
@@ -61,32 +62,35 @@ def reduction_backward_kernel(
 
 
 def strided(x, kind, dim):
-    y, index = SIGNATURE.empty_outputs(x, kind, dim)
-    if not y.numel():
-        return y, index
-    if not x.numel():  # the sum of nothing, and its mean
-        return y.fill_(0.0 if kind == "sum" else float("nan")), index
-    rows = matrix(x, dim)
-    (M, N), (row, column) = rows.shape, (rows.stride(0), 1)
-    P, K, strides = (N, M, (column, row)) if dim == 0 else (M, N, (row, column))
-    block = min(triton.next_power_of_2(K), 64 if dim == 0 else 1_024)
-    options = {"BLOCK_P": 32 if dim == 0 else max(min(1_024 // block, 16), 1), "BLOCK_K": block, "MAX": kind == "max"}
-    arguments = (rows, y, index, *strides, P, K, 1 / K if kind == "mean" else 1.0)
-    launch(reduction_kernel, (triton.cdiv(P, options["BLOCK_P"]),), *arguments, **options)
+    y, index, some = outputs(x, kind, dim)
+    if some:
+        rows = matrix(x, dim)
+        (M, N), (row, column) = rows.shape, (rows.stride(0), 1)
+        P, K, strides = (N, M, (column, row)) if dim == 0 else (M, N, (row, column))
+        block = min(triton.next_power_of_2(K), 64 if dim == 0 else 1_024)
+        high = 32 if dim == 0 else max(min(1_024 // block, 16), 1)
+        options = {"BLOCK_P": high, "BLOCK_K": block, "MAX": kind == "max"}
+        arguments = (rows, y, index, *strides, P, K, factor(kind, K))
+        launch(reduction_kernel, (triton.cdiv(P, high),), *arguments, **options)
     return y, index
 
 
 def spread(dy, x, index, kind, dim):
     dx = empty_contiguous(x)
     if x.numel():
-        M, N = (x.shape[0], x.numel() // x.shape[0]) if dim == 0 else (x.numel() // x.shape[-1], x.shape[-1])
-        scale = 1 / (M if dim == 0 else N) if kind == "mean" else 1.0
+        M, N = sizes(x, dim)
         block = min(triton.next_power_of_2(N), 2_048)
         options = {"MAX": kind == "max", "FIRST": dim == 0, "BLOCK_N": block}
-        arguments = (dy.contiguous(), index.contiguous(), dx, N, scale)
+        arguments = (dy.contiguous(), index.contiguous(), dx, N, factor(kind, M if dim == 0 else N))
         launch(reduction_backward_kernel, (M, triton.cdiv(N, block)), *arguments, **options)
     return dx
 
 
-FORWARD = (rung(4, "strided", strided, "one kernel for rows and columns"),)
-BACKWARD = (rung(4, "spread", spread, "one program a part of a row"),)
+FORWARD = (
+    rung(4, "strided", strided, "one kernel for rows and columns"),
+    rung(4, "parts", triton_parts.parts, "several 16-byte loads a thread; few rows shared by programs"),
+)
+BACKWARD = (
+    rung(4, "spread", spread, "one program a part of a row"),
+    rung(4, "spread-tiles", triton_parts.spread_tiles, "one program a tile, for which dy is read once", tiles),
+)

@@ -24,9 +24,9 @@ def fours(x, residual, p, seed):
     M, N = x.shape
     size = VECTOR_BYTES // x.itemsize if in_vectors(N, x, residual, y.view(M, N)) else 1
     strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
-    arguments = (x, residual, y, *strides, N, np.float32(p), np.float32(1 / max(1 - p, 1e-30)), seed)
-    grid = (M * -(-N // (size * THREADS)),)
-    kernel(FILE, "residual_dropout", x.dtype, size)(grid, (THREADS,), arguments)
+    across = -(-N // (size * THREADS))
+    arguments = (x, residual, y, *strides, N, across, np.float32(p), np.float32(1 / max(1 - p, 1e-30)), seed)
+    kernel(FILE, "residual_dropout", x.dtype, size)((M * across,), (THREADS,), arguments)
     return y
 
 

@@ -8,13 +8,13 @@
 #include "philox.cuh"
 #include "values.cuh"
 
-// M * ceil(N / (SIZE * blockDim.x)) blocks.
+// M * across blocks, `across` of them for a row. In 64 bits their division would cost more than the random numbers.
 template <typename T, int SIZE>
 __global__ void residual_dropout(const T* x, const T* residual, T* y, long long x_stride, long long residual_stride,
-                                 long long N, float p, float scale, unsigned long long seed)
+                                 long long N, unsigned across, float p, float scale, unsigned long long seed)
 {
-    const long long of_block = (long long)blockDim.x * SIZE, blocks = (N + of_block - 1) / of_block;
-    const long long row = blockIdx.x / blocks, column = blockIdx.x % blocks * of_block + threadIdx.x * SIZE;
+    const unsigned block = blockIdx.x % across;
+    const long long row = blockIdx.x / across, column = ((long long)block * blockDim.x + threadIdx.x) * SIZE;
     if (column >= N) return;
     float values[SIZE], others[SIZE] = {};
     load_floats<SIZE>(x + row * x_stride + column, values);
