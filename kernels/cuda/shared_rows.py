@@ -15,6 +15,9 @@ from kernels.machine import has, multiprocessors, target
 SHARED_ROWS = DEVICE / "shared_rows.cuh"
 WIDEST_OF_BLOCK = 5_120  # vectors of a row, up to which a block takes it alone
 WIDE = 1_024  # vectors of a row, from which a cluster may take it
+THREADS_AT_ONCE = (
+    2_048  # of a multiprocessor: where each vector of a matrix has one, a thread takes one, to be done soon
+)
 CLUSTER = 8  # blocks: as many as every GPU with clusters grants
 STATIC_SHARED_BYTES = 1_024  # at most, beside the dynamic
 
@@ -39,7 +42,8 @@ def launch_shared_rows(
         return False
     if clusters and (vectors > WIDEST_OF_BLOCK or few_wide_rows(out)) and has(out.device, "clusters"):
         cluster = CLUSTER
-    parameters = of_thread, threads, of_block = vector_parameters(-(-vectors // cluster), cluster)
+    at_once = M * vectors <= multiprocessors(out.device) * THREADS_AT_ONCE
+    parameters = of_thread, threads, of_block = vector_parameters(-(-vectors // cluster), cluster, 1 if at_once else 4)
     shared_bytes = len(given) * of_thread * threads * of_block * VECTOR_BYTES
     if shared_bytes > target(out.device).shared_bytes_per_block - STATIC_SHARED_BYTES:
         return False
@@ -65,13 +69,14 @@ def vectors_of_row(out: torch.Tensor, *given: torch.Tensor) -> int:
     return -(-(before + N * itemsize) // VECTOR_BYTES)
 
 
-def vector_parameters(vectors: int, cluster: int) -> tuple[int, int, int]:
-    """VECTORS, THREADS and ROWS for so many vectors of a row in a block: four or more a thread, eight or more in a cluster,
-    whose barriers wait for every warp, and of which a block has two at least."""
+def vector_parameters(vectors: int, cluster: int, of_thread: int = 4) -> tuple[int, int, int]:
+    """VECTORS, THREADS and ROWS for so many vectors of a row in a block: `of_thread` or more a thread, eight or more in a
+    cluster, whose barriers wait for every warp, and of which a block has two at least."""
     if cluster > 1:
         threads = min(max(1 << (vectors // 8).bit_length() - 1, 2 * WARP), MOST_THREADS)
-    elif vectors > 4 * WARP:
-        threads = min(1 << (vectors // 4).bit_length() - 1, MOST_THREADS)
+    elif of_thread > 1 and vectors > of_thread * WARP:
+        threads = min(1 << (vectors // of_thread).bit_length() - 1, MOST_THREADS)
     else:  # neighbouring threads read 64 bytes at least
-        threads = max(power_of_2_from(-(-vectors // 4)), min(power_of_2_from(vectors), 4))
+        threads = max(power_of_2_from(-(-vectors // of_thread)), min(power_of_2_from(vectors), 4))
+        threads = min(threads, MOST_THREADS)
     return -(-vectors // threads), threads, 128 // threads if threads < WARP else max(64 // threads, 1)
