@@ -1,0 +1,307 @@
+// Level 5, forward, for Hopper GPUs, of half types, by TMA and wgmma: what FlashAttention-3 does (Shah et al. 2024).
+//
+// A block is three warpgroups. One thread of the first, the producer, asks TMA for tiles: of the queries, which stay, and of keys
+// and values, which come into a ring of SLOTS tiles in the order in which they are used, K K V K V … V, from the last that are
+// seen to the first. The other two, the consumers, have 64 queries each. While the tensor cores multiply weights of some keys
+// with their values, a consumer has the next keys' scores already and computes their weights. The two take turns to hand products
+// to the tensor cores, so that one's exponentials are computed while the other's products are.
+//
+// Weights never leave registers: where wgmma leaves scores is where it takes a factor from. Lines of 64 features, 128 bytes, are
+// swizzled by TMA: a tile of keys is WIDTH / 64 parts of KEYS lines.
+
+#include "attention.cuh"
+#include "named_barriers.cuh"
+#include "quads.cuh"
+#include "tma.cuh"
+#include "wgmma.cuh"
+
+constexpr int LINE = 64, QUERIES = 128, WARPGROUP = 128, CONSUMERS = 2;
+constexpr float INFINITE = __builtin_bit_cast(float, 0x7F800000);
+constexpr int WAITING = CONSUMERS * WARPGROUP;  // threads at the barriers by which the consumers take turns
+
+// The slot of the ring that is next, and the parity of its barriers' phase.
+template <int SLOTS>
+struct Turn {
+    int slot = 0, parity = 0;
+
+    __device__ void advance()
+    {
+        if (++slot == SLOTS) slot = 0, parity ^= 1;
+    }
+};
+
+// The tiles of queries of a block, one after the other. Where they see different numbers of keys, the last tile of a head, which
+// sees most, and the first are one piece of work, and so on to its middle: every piece takes as long.
+struct Walk {
+    int tiles, pieces, all, piece, tile;
+    bool paired, second = false;
+
+    __device__ Walk(int heads, int Q, bool paired) : paired(paired)
+    {
+        tiles = (Q + QUERIES - 1) / QUERIES;
+        pieces = paired ? (tiles + 1) / 2 : tiles;
+        all = heads * pieces;
+        piece = blockIdx.x;
+        tile = tiles - 1 - piece % pieces;
+    }
+    __device__ bool at_end() const { return piece >= all; }
+    __device__ int head() const { return piece / pieces; }
+    __device__ void advance()
+    {
+        const int other = piece % pieces;
+        if (paired && !second && other != tile) {
+            second = true;
+            tile = other;
+        } else {
+            second = false;
+            piece += gridDim.x;
+            tile = tiles - 1 - piece % pieces;
+        }
+    }
+};
+
+// The tiles of keys that a tile of queries sees, from `first` to before `end`.
+template <int KEYS>
+struct Seen {
+    int first, end;
+
+    __device__ Seen(const Sizes& n, int begin)
+    {
+        first = n.begin_of_keys(begin) / KEYS;
+        end = max((n.end_of_keys(min(begin + QUERIES, n.Q) - 1) + KEYS - 1) / KEYS, first);
+    }
+    __device__ int count() const { return end - first; }
+};
+
+__device__ inline float exp2_fast(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+template <typename T>
+__device__ unsigned rounded_pair(float low, float high)
+{
+    if constexpr (IS_BFLOAT16<T>) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+        return *(const unsigned*)&pair;
+    } else {
+        const __half2 pair = __floats2half2_rn(low, high);
+        return *(const unsigned*)&pair;
+    }
+}
+
+// Of the two rows of a thread: the largest score so far, and its own share of the sum of exp(scale · (score - largest)).
+struct Rows {
+    float largest[2] = {-INFINITE, -INFINITE}, sum[2] = {}, fade[2];
+
+    // Turns scores into weights. By `fade`, what was added up with earlier weights becomes less.
+    template <int SCORES>
+    __device__ void weigh(float (&s)[SCORES], float scale_of_2)
+    {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float tops[2] = {largest[half], -INFINITE};
+#pragma unroll
+            for (int c = 2 * half; c < SCORES; c += 4)
+                for (int e = 0; e < 2; ++e) tops[e] = fmaxf(tops[e], s[c + e]);
+            const float top = warp_max<4>(fmaxf(tops[0], tops[1]));
+            const float shift = shift_of(top, scale_of_2);
+            fade[half] = exp2_fast(fmaf(largest[half], scale_of_2, -shift));
+            largest[half] = top;
+            float sums[2] = {sum[half] * fade[half], 0.0f};
+#pragma unroll
+            for (int c = 2 * half; c < SCORES; c += 4)
+                for (int e = 0; e < 2; ++e) sums[e] += s[c + e] = exp2_fast(fmaf(s[c + e], scale_of_2, -shift));
+            sum[half] = sums[0] + sums[1];
+        }
+    }
+    // Of a row that has seen no key, -inf - -inf would be NaN.
+    __device__ static float shift_of(float top, float scale_of_2) { return top == -INFINITE ? 0.0f : top * scale_of_2; }
+};
+
+template <typename T, int WIDTH, int KEYS, int SLOTS>
+__global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
+    attention_wgmma(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k, const __grid_constant__ TensorMap v,
+                    T* y, float* lse, Softmax* state, int heads, int H, int GROUP, int Q, int KV, int left, int right, int D,
+                    float scale)
+{
+    const Sizes n{H, GROUP, Q, KV, left, right, D};
+    constexpr int PARTS = WIDTH / LINE, TILE = KEYS * WIDTH, OF_QUERIES = QUERIES * WIDTH;
+    extern __shared__ uint4 shared[];
+    __shared__ Barrier full[SLOTS], empty[SLOTS], queries_full, queries_empty;
+    // The swizzle goes by addresses: tiles begin at multiples of eight lines.
+    T* queries = (T*)((char*)shared + (1024 - shared_address(shared) % 1024) % 1024);
+    T* ring = queries + OF_QUERIES;
+
+    if (threadIdx.x == 0) {
+        for (int slot = 0; slot < SLOTS; ++slot) {
+            begin(&full[slot], 1);
+            begin(&empty[slot], WAITING / 32);
+        }
+        begin(&queries_full, 1);
+        begin(&queries_empty, WAITING / 32);
+        barriers_begun();
+    }
+    __syncthreads();
+
+    Turn<SLOTS> turn;
+    int parity = 0;  // of the barriers of queries
+    Walk walk(heads, Q, right < Q);
+
+    if (threadIdx.x < WARPGROUP) {
+        give_registers<24>();
+        if (threadIdx.x) return;
+        prefetch(q);
+        prefetch(k);
+        prefetch(v);
+        for (; !walk.at_end(); walk.advance()) {
+            const Seen<KEYS> seen(n, walk.tile * QUERIES);
+            if (!seen.count()) continue;
+            const int b = walk.head() / H, h = walk.head() % H;
+            wait(&queries_empty, parity ^ 1);
+            arrive_expecting(&queries_full, OF_QUERIES * sizeof(T));
+            for (int part = 0; part < PARTS; ++part)
+                fetch_tile(queries + part * QUERIES * LINE, q, part * LINE, walk.tile * QUERIES, h, b, &queries_full);
+            parity ^= 1;
+            auto fetch = [&](const TensorMap& map, int tile) {
+                wait(&empty[turn.slot], turn.parity ^ 1);
+                arrive_expecting(&full[turn.slot], TILE * sizeof(T));
+                for (int part = 0; part < PARTS; ++part)
+                    fetch_tile(ring + turn.slot * TILE + part * KEYS * LINE, map, part * LINE, tile * KEYS, h / GROUP, b,
+                               &full[turn.slot]);
+                turn.advance();
+            };
+            fetch(k, seen.end - 1);
+            for (int tile = seen.end - 1; tile >= seen.first; --tile) {
+                if (tile > seen.first) fetch(k, tile - 1);
+                fetch(v, tile);
+            }
+        }
+        return;
+    }
+
+    take_registers<240>();
+    const int consumer = threadIdx.x / WARPGROUP - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+    const float scale_of_2 = scale * 1.4426950408889634f;
+    const T* own = queries + consumer * 64 * LINE;
+    const int mine = 1 + consumer, others = 2 - consumer;
+    if (consumer == 1) pass(others, WAITING);  // the first has the first turn
+
+    for (; !walk.at_end(); walk.advance()) {
+        const int begin = walk.tile * QUERIES + consumer * 64, row = begin + 16 * warp + lane / 4;
+        const Seen<KEYS> seen(n, walk.tile * QUERIES);
+        float sums[WIDTH / 2], scores[KEYS / 2];
+        unsigned weights[KEYS / 4];
+        Rows rows;
+
+        auto arrive_at = [&](Barrier* barrier) {
+            if (lane == 0) arrive(barrier);
+        };
+        auto start_scores = [&] {
+            wait(&full[turn.slot], turn.parity);
+            settle(scores);
+            products_begin();
+#pragma unroll
+            for (int d = 0; d < WIDTH; d += 16) {
+                const int part = d / LINE, inside = d % LINE;
+                multiply_add<T, false, false>(scores, described(own + part * QUERIES * LINE + inside, 1024),
+                                              described(ring + turn.slot * TILE + part * KEYS * LINE + inside, 1024), d > 0);
+            }
+            products_end();
+        };
+        auto start_sums = [&](int adds) {
+            wait(&full[turn.slot], turn.parity);
+            settle(sums);
+            settle(weights);
+            products_begin();
+#pragma unroll
+            for (int c = 0; c < KEYS / 16; ++c)
+                multiply_add<T, true>(sums, weights + 4 * c,
+                                      described(ring + turn.slot * TILE + 16 * c * LINE, KEYS * LINE * sizeof(T)), adds || c > 0);
+            products_end();
+        };
+        auto hide = [&](int tile) {  // what is not seen of the keys of a tile
+            const int first = tile * KEYS, place = KV - Q;
+            if (first + KEYS <= KV && first + KEYS - 1 <= begin + place + right && first >= begin + 63 + place - left) return;
+#pragma unroll
+            for (int c = 0; c < KEYS / 2; ++c) {
+                const int i = row + c / 2 % 2 * 8, j = first + c / 4 * 8 + lane % 4 * 2 + c % 2;
+                if (j >= KV || j > i + place + right || j < i + place - left) scores[c] = -INFINITE;
+            }
+        };
+        auto round_weights = [&] {
+#pragma unroll
+            for (int c = 0; c < KEYS / 4; ++c) weights[c] = rounded_pair<T>(scores[2 * c], scores[2 * c + 1]);
+        };
+
+        if (seen.count()) {
+            wait(&queries_full, parity);
+            parity ^= 1;
+            start_scores();
+            wait_products<0>();
+            settle(scores);
+            arrive_at(&empty[turn.slot]);
+            turn.advance();
+            hide(seen.end - 1);
+            rows.weigh(scores, scale_of_2);
+            round_weights();
+            for (int tile = seen.end - 2; tile >= seen.first; --tile) {
+                wait_at(mine, WAITING);
+                start_scores();
+                const int of_keys = turn.slot;
+                turn.advance();
+                start_sums(tile < seen.end - 2);
+                pass(others, WAITING);
+                wait_products<1>();
+                settle(scores);
+                arrive_at(&empty[of_keys]);
+                hide(tile);
+                rows.weigh(scores, scale_of_2);
+                wait_products<0>();
+                settle(sums);
+                settle(weights);
+                arrive_at(&empty[turn.slot]);
+                turn.advance();
+#pragma unroll
+                for (int c = 0; c < WIDTH / 2; ++c) sums[c] *= rows.fade[c / 2 % 2];
+                round_weights();
+            }
+            arrive_at(&queries_empty);
+            start_sums(seen.count() > 1);
+            wait_products<0>();
+            settle(sums);
+            arrive_at(&empty[turn.slot]);
+            turn.advance();
+        } else {
+#pragma unroll
+            for (int c = 0; c < WIDTH / 2; ++c) sums[c] = 0.0f;
+        }
+
+        const long long at = (long long)walk.head() * Q;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int i = row + 8 * half;
+            const float sum = warp_sum<4>(rows.sum[half]), share = sum == 0.0f ? 0.0f : 1.0f / sum;
+            const float top = rows.largest[half], shift = Rows::shift_of(top, scale_of_2);
+            // `sum` is of exp2(scale_of_2 · score - shift), and shift is rounded: by how much is known.
+            const Part part = sum == 0.0f ? Part{} : Part{top, sum * exp2f(-fmaf(top, scale_of_2, -shift))};
+            if (lane % 4 == 0 && i < Q) finish(part, scale, lse, state, at + i);
+#pragma unroll
+            for (int c = 0; c < WIDTH / 32; ++c) {
+                unsigned pairs[4];
+#pragma unroll
+                for (int g = 0; g < 4; ++g) {
+                    const float* of = sums + 16 * c + 4 * g + 2 * half;
+                    pairs[g] = rounded_pair<T>(of[0] * share, of[1] * share);
+                }
+                transpose_quad(pairs);  // a lane had two of each eight features, and has eight of one
+                const int feature = 32 * c + 8 * (lane % 4);
+                if (i < Q && feature < D)
+                    *(uint4*)(y + (at + i) * D + feature) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+            }
+        }
+    }
+    if (consumer == 0) wait_at(mine, WAITING);  // no arrival is left
+}
