@@ -185,7 +185,8 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
     take_registers<240>();
     const int consumer = threadIdx.x / WARPGROUP - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const float scale_of_2 = scale * 1.4426950408889634f;
-    const T* own = queries + consumer * 64 * LINE;
+    const auto of_queries = described(queries + consumer * 64 * LINE, 0);
+    auto further = [](int elements) { return elements * sizeof(T) >> 4; };  // in a description, which counts by 16 bytes
     const int mine = 1 + consumer, others = 2 - consumer;
     if (consumer == 1) pass(others, WAITING);  // the first has the first turn
 
@@ -195,6 +196,8 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
         float sums[WIDTH / 2], scores[KEYS / 2];
         unsigned weights[KEYS / 4];
         Rows rows;
+#pragma unroll
+        for (int c = 0; c < WIDTH / 2; ++c) sums[c] = 0.0f;
 
         auto arrive_at = [&](Barrier* barrier) {
             if (lane == 0) arrive(barrier);
@@ -202,33 +205,39 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
         auto start_scores = [&] {
             wait(&full[turn.slot], turn.parity);
             settle(scores);
+            const auto of_keys = described(ring + turn.slot * TILE, 0);
             products_begin();
 #pragma unroll
             for (int d = 0; d < WIDTH; d += 16) {
                 const int part = d / LINE, inside = d % LINE;
-                multiply_add<T, false, false>(scores, described(own + part * QUERIES * LINE + inside, 1024),
-                                              described(ring + turn.slot * TILE + part * KEYS * LINE + inside, 1024), d > 0);
+                multiply_add<T, false, false>(scores, of_queries + further(part * QUERIES * LINE + inside),
+                                              of_keys + further(part * KEYS * LINE + inside), d > 0);
             }
             products_end();
         };
-        auto start_sums = [&](int adds) {
+        auto start_sums = [&] {
             wait(&full[turn.slot], turn.parity);
             settle(sums);
             settle(weights);
+            const auto of_values = described(ring + turn.slot * TILE, KEYS * LINE * sizeof(T));
             products_begin();
 #pragma unroll
             for (int c = 0; c < KEYS / 16; ++c)
-                multiply_add<T, true>(sums, weights + 4 * c,
-                                      described(ring + turn.slot * TILE + 16 * c * LINE, KEYS * LINE * sizeof(T)), adds || c > 0);
+                multiply_add<T, true>(sums, weights + 4 * c, of_values + further(16 * c * LINE), true);
             products_end();
         };
         auto hide = [&](int tile) {  // what is not seen of the keys of a tile
             const int first = tile * KEYS, place = KV - Q;
             if (first + KEYS <= KV && first + KEYS - 1 <= begin + place + right && first >= begin + 63 + place - left) return;
 #pragma unroll
-            for (int c = 0; c < KEYS / 2; ++c) {
-                const int i = row + c / 2 % 2 * 8, j = first + c / 4 * 8 + lane % 4 * 2 + c % 2;
-                if (j >= KV || j > i + place + right || j < i + place - left) scores[c] = -INFINITE;
+            for (int half = 0; half < 2; ++half) {
+                const int at = row + 8 * half + place, least = at - left, most = min(at + right, KV - 1);
+#pragma unroll
+                for (int c = 2 * half; c < KEYS / 2; c += 4)
+                    for (int e = 0; e < 2; ++e) {
+                        const int j = first + 2 * c + 2 * (lane % 4) - 4 * half + e;
+                        scores[c + e] = (j < least) | (j > most) ? -INFINITE : scores[c + e];
+                    }
             }
         };
         auto round_weights = [&] {
@@ -250,13 +259,13 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
             for (int tile = seen.end - 2; tile >= seen.first; --tile) {
                 wait_at(mine, WAITING);
                 start_scores();
-                const int of_keys = turn.slot;
+                const int slot = turn.slot;
                 turn.advance();
-                start_sums(tile < seen.end - 2);
+                start_sums();
                 pass(others, WAITING);
                 wait_products<1>();
                 settle(scores);
-                arrive_at(&empty[of_keys]);
+                arrive_at(&empty[slot]);
                 hide(tile);
                 rows.weigh(scores, scale_of_2);
                 wait_products<0>();
@@ -269,14 +278,11 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
                 round_weights();
             }
             arrive_at(&queries_empty);
-            start_sums(seen.count() > 1);
+            start_sums();
             wait_products<0>();
             settle(sums);
             arrive_at(&empty[turn.slot]);
             turn.advance();
-        } else {
-#pragma unroll
-            for (int c = 0; c < WIDTH / 2; ++c) sums[c] = 0.0f;
         }
 
         const long long at = (long long)walk.head() * Q;
