@@ -251,31 +251,33 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
             start_scores();
             wait_products<0>();
             settle(scores);
-            arrive_at(&empty[turn.slot]);
-            turn.advance();
             hide(seen.end - 1);
             rows.weigh(scores, scale_of_2);
-            round_weights();
-            for (int tile = seen.end - 2; tile >= seen.first; --tile) {
-                wait_at(mine, WAITING);
-                start_scores();
-                const int slot = turn.slot;
-                turn.advance();
-                start_sums();
-                pass(others, WAITING);
-                wait_products<1>();
-                settle(scores);
-                arrive_at(&empty[slot]);
-                hide(tile);
-                rows.weigh(scores, scale_of_2);
+            int slot = turn.slot;  // of what was multiplied last
+            turn.advance();
+            for (int tile = seen.end - 1;; --tile) {
+                // Waiting begins an iteration: at the end of one, ptxas would move it before the weights.
                 wait_products<0>();
                 settle(sums);
                 settle(weights);
-                arrive_at(&empty[turn.slot]);
-                turn.advance();
+                arrive_at(&empty[slot]);
 #pragma unroll
                 for (int c = 0; c < WIDTH / 2; ++c) sums[c] *= rows.fade[c / 2 % 2];
                 round_weights();
+                if (tile == seen.first) break;
+                wait_at(mine, WAITING);
+                start_scores();
+                const int of_keys = turn.slot;
+                turn.advance();
+                start_sums();
+                slot = turn.slot;
+                turn.advance();
+                pass(others, WAITING);
+                wait_products<1>();
+                settle(scores);
+                arrive_at(&empty[of_keys]);
+                hide(tile - 1);
+                rows.weigh(scores, scale_of_2);
             }
             arrive_at(&queries_empty);
             start_sums();
