@@ -10,7 +10,7 @@ MAP_BYTES = 128
 
 
 def tensor_map(x: torch.Tensor, box: tuple[int, int]) -> np.void:
-    """Where a tensor of 16-bit elements lies, whose last dimension has neighbouring elements, and a tile of its last two: box[0]
+    """Where a tensor of 16-bit elements lies, which are neighbours in its last dimension, and a tile of its last two: of box[0]
     columns, which are a swizzled line of 128 bytes, and box[1] rows. Zeros where a launch is only planned."""
     if x.device.type == "cpu":
         return np.void(bytes(MAP_BYTES))

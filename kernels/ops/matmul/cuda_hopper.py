@@ -6,8 +6,6 @@ to the rung before.
 
 from pathlib import Path
 
-import torch
-
 from kernels import machine
 from kernels.cuda.template import kernel
 from kernels.cuda.tensor_map import tensor_map
