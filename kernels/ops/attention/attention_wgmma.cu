@@ -9,14 +9,14 @@
 // Weights never leave registers: where wgmma leaves scores is where it takes a factor from. Lines of 64 features, 128 bytes, are
 // swizzled by TMA: a tile of keys is WIDTH / 64 parts of KEYS lines.
 
-#include "attention.cuh"
+#include "attention_softmax.cuh"
+#include "attention_walk.cuh"
 #include "named_barriers.cuh"
 #include "quads.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
 
-constexpr int LINE = 64, QUERIES = 128, WARPGROUP = 128, CONSUMERS = 2;
-constexpr float INFINITE = __builtin_bit_cast(float, 0x7F800000);
+constexpr int LINE = 64, WARPGROUP = 128, CONSUMERS = 2;
 constexpr int WAITING = CONSUMERS * WARPGROUP;  // threads at the barriers by which the consumers take turns
 
 // The slot of the ring that is next, and the parity of its barriers' phase.
@@ -28,97 +28,6 @@ struct Turn {
     {
         if (++slot == SLOTS) slot = 0, parity ^= 1;
     }
-};
-
-// The tiles of queries of a block, one after the other. Where they see different numbers of keys, the last tile of a head, which
-// sees most, and the first are one piece of work, and so on to its middle: every piece takes as long.
-struct Walk {
-    int tiles, pieces, all, piece, tile;
-    bool paired, second = false;
-
-    __device__ Walk(int heads, int Q, bool paired) : paired(paired)
-    {
-        tiles = (Q + QUERIES - 1) / QUERIES;
-        pieces = paired ? (tiles + 1) / 2 : tiles;
-        all = heads * pieces;
-        piece = blockIdx.x;
-        tile = tiles - 1 - piece % pieces;
-    }
-    __device__ bool at_end() const { return piece >= all; }
-    __device__ int head() const { return piece / pieces; }
-    __device__ void advance()
-    {
-        const int other = piece % pieces;
-        if (paired && !second && other != tile) {
-            second = true;
-            tile = other;
-        } else {
-            second = false;
-            piece += gridDim.x;
-            tile = tiles - 1 - piece % pieces;
-        }
-    }
-};
-
-// The tiles of keys that a tile of queries sees, from `first` to before `end`.
-template <int KEYS>
-struct Seen {
-    int first, end;
-
-    __device__ Seen(const Sizes& n, int begin)
-    {
-        first = n.begin_of_keys(begin) / KEYS;
-        end = max((n.end_of_keys(min(begin + QUERIES, n.Q) - 1) + KEYS - 1) / KEYS, first);
-    }
-    __device__ int count() const { return end - first; }
-};
-
-__device__ inline float exp2_fast(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-template <typename T>
-__device__ unsigned rounded_pair(float low, float high)
-{
-    if constexpr (IS_BFLOAT16<T>) {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-        return *(const unsigned*)&pair;
-    } else {
-        const __half2 pair = __floats2half2_rn(low, high);
-        return *(const unsigned*)&pair;
-    }
-}
-
-// Of the two rows of a thread: the largest score so far, and its own share of the sum of exp(scale · (score - largest)).
-struct Rows {
-    float largest[2] = {-INFINITE, -INFINITE}, sum[2] = {}, fade[2];
-
-    // Turns scores into weights. By `fade`, what was added up with earlier weights becomes less.
-    template <int SCORES>
-    __device__ void weigh(float (&s)[SCORES], float scale_of_2)
-    {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float tops[2] = {largest[half], -INFINITE};
-#pragma unroll
-            for (int c = 2 * half; c < SCORES; c += 4)
-                for (int e = 0; e < 2; ++e) tops[e] = fmaxf(tops[e], s[c + e]);
-            const float top = warp_max<4>(fmaxf(tops[0], tops[1]));
-            const float shift = shift_of(top, scale_of_2);
-            fade[half] = exp2_fast(fmaf(largest[half], scale_of_2, -shift));
-            largest[half] = top;
-            float sums[2] = {sum[half] * fade[half], 0.0f};
-#pragma unroll
-            for (int c = 2 * half; c < SCORES; c += 4)
-                for (int e = 0; e < 2; ++e) sums[e] += s[c + e] = exp2_fast(fmaf(s[c + e], scale_of_2, -shift));
-            sum[half] = sums[0] + sums[1];
-        }
-    }
-    // Of a row that has seen no key, -inf - -inf would be NaN.
-    __device__ static float shift_of(float top, float scale_of_2) { return top == -INFINITE ? 0.0f : top * scale_of_2; }
 };
 
 template <typename T, int WIDTH, int KEYS, int SLOTS>
