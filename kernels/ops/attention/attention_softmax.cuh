@@ -40,16 +40,15 @@ struct Rows {
             for (int c = 2 * half; c < SCORES; c += 4)
                 for (int e = 0; e < 2; ++e) tops[e] = fmaxf(tops[e], s[c + e]);
             const float top = warp_max<4>(fmaxf(tops[0], tops[1]));
-            const float shift = shift_of(top, scale_of_2);
-            fade[half] = exp2_fast(fmaf(largest[half], scale_of_2, -shift));
+            // Of a row that has seen no key, -inf - -inf would be NaN. A large score's rounding, by `scale`, would be in its weight.
+            const float shift = top == -INFINITE ? 0.0f : top;
+            fade[half] = exp2_fast((largest[half] - shift) * scale_of_2);
             largest[half] = top;
             float sums[2] = {sum[half] * fade[half], 0.0f};
 #pragma unroll
             for (int c = 2 * half; c < SCORES; c += 4)
-                for (int e = 0; e < 2; ++e) sums[e] += s[c + e] = exp2_fast(fmaf(s[c + e], scale_of_2, -shift));
+                for (int e = 0; e < 2; ++e) sums[e] += s[c + e] = exp2_fast((s[c + e] - shift) * scale_of_2);
             sum[half] = sums[0] + sums[1];
         }
     }
-    // Of a row that has seen no key, -inf - -inf would be NaN.
-    __device__ static float shift_of(float top, float scale_of_2) { return top == -INFINITE ? 0.0f : top * scale_of_2; }
 };

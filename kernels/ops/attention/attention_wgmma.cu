@@ -3,21 +3,19 @@
 // A block is three warpgroups. One thread of the first, the producer, asks TMA for tiles: of the queries, which stay, and of keys
 // and values, which come into a ring of SLOTS tiles in the order in which they are used, K K V K V … V, from the last that are
 // seen to the first. The other two, the consumers, have 64 queries each. While the tensor cores multiply weights of some keys
-// with their values, a consumer has the next keys' scores already and computes their weights. The two take turns to hand products
-// to the tensor cores, so that one's exponentials are computed while the other's products are.
+// with their values, a consumer has the next keys' scores already and computes their weights. That the two take turns to hand
+// products to the tensor cores, as there, was tried and is not faster here: one is soon a little behind the other by itself.
 //
 // Weights never leave registers: where wgmma leaves scores is where it takes a factor from. Lines of 64 features, 128 bytes, are
 // swizzled by TMA: a tile of keys is WIDTH / 64 parts of KEYS lines.
 
 #include "attention_softmax.cuh"
 #include "attention_walk.cuh"
-#include "named_barriers.cuh"
 #include "quads.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
 
 constexpr int LINE = 64, WARPGROUP = 128, CONSUMERS = 2;
-constexpr int WAITING = CONSUMERS * WARPGROUP;  // threads at the barriers by which the consumers take turns
 
 // The slot of the ring that is next, and the parity of its barriers' phase.
 template <int SLOTS>
@@ -47,10 +45,10 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
     if (threadIdx.x == 0) {
         for (int slot = 0; slot < SLOTS; ++slot) {
             begin(&full[slot], 1);
-            begin(&empty[slot], WAITING / 32);
+            begin(&empty[slot], CONSUMERS * WARPGROUP / 32);
         }
         begin(&queries_full, 1);
-        begin(&queries_empty, WAITING / 32);
+        begin(&queries_empty, CONSUMERS * WARPGROUP / 32);
         barriers_begun();
     }
     __syncthreads();
@@ -96,8 +94,6 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
     const float scale_of_2 = scale * 1.4426950408889634f;
     const auto of_queries = described(queries + consumer * 64 * LINE, 0);
     auto further = [](int elements) { return elements * sizeof(T) >> 4; };  // in a description, which counts by 16 bytes
-    const int mine = 1 + consumer, others = 2 - consumer;
-    if (consumer == 1) pass(others, WAITING);  // the first has the first turn
 
     for (; !walk.at_end(); walk.advance()) {
         const int begin = walk.tile * QUERIES + consumer * 64, row = begin + 16 * warp + lane / 4;
@@ -174,14 +170,12 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
                 for (int c = 0; c < WIDTH / 2; ++c) sums[c] *= rows.fade[c / 2 % 2];
                 round_weights();
                 if (tile == seen.first) break;
-                wait_at(mine, WAITING);
                 start_scores();
                 const int of_keys = turn.slot;
                 turn.advance();
                 start_sums();
                 slot = turn.slot;
                 turn.advance();
-                pass(others, WAITING);
                 wait_products<1>();
                 settle(scores);
                 arrive_at(&empty[of_keys]);
@@ -201,9 +195,7 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
         for (int half = 0; half < 2; ++half) {
             const int i = row + 8 * half;
             const float sum = warp_sum<4>(rows.sum[half]), share = sum == 0.0f ? 0.0f : 1.0f / sum;
-            const float top = rows.largest[half], shift = Rows::shift_of(top, scale_of_2);
-            // `sum` is of exp2(scale_of_2 · score - shift), and shift is rounded: by how much is known.
-            const Part part = sum == 0.0f ? Part{} : Part{top, sum * exp2f(-fmaf(top, scale_of_2, -shift))};
+            const Part part = sum == 0.0f ? Part{} : Part{rows.largest[half], sum};
             if (lane % 4 == 0 && i < Q) finish(part, scale, lse, state, at + i);
 #pragma unroll
             for (int c = 0; c < WIDTH / 32; ++c) {
@@ -220,5 +212,4 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
             }
         }
     }
-    if (consumer == 0) wait_at(mine, WAITING);  // no arrival is left
 }

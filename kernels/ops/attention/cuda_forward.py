@@ -3,8 +3,8 @@
 Rungs, plain to best:
     warp   a warp a query, which reads all of its keys from memory.
     tiled  tiles of keys and values in shared memory, read by a tile of queries.
-    wgmma  Hopper's own: tiles by TMA, products by warpgroups; other GPUs and tensors stay with `tiled`.
     wmma   half types on the tensor cores; float32, and GPUs before sm_80, stay with `tiled`.
+    wgmma  Hopper's own: tiles by TMA, products by warpgroups; other GPUs and tensors stay with `wmma`.
 """
 
 from functools import partial
@@ -99,7 +99,7 @@ def wmma(q, k, v, causal, window, scale):
     return y, lse, state
 
 
-wgmma = partial(cuda_hopper.forward, tiled, sizes)
+wgmma = partial(cuda_hopper.forward, wmma, sizes)
 
 
 def needs_small_scores(case: Case, machine: Machine) -> str | None:
@@ -116,18 +116,18 @@ FORWARD = (
     Variant(5, "tiled", tiled, "keys and values in shared memory, for a tile of queries", SOURCE, needs_compiler),
     Variant(
         5,
-        "wgmma",
-        wgmma,
-        "Hopper's own: tiles by TMA, weights of some keys while others are multiplied",
-        (*with_includes(cuda_hopper.FILE), Path(cuda_hopper.__file__), *SOURCE[2:]),
-        first_of(needs_compiler, needs_small_scores),
-    ),
-    Variant(
-        5,
         "wmma",
         wmma,
         "half types on the tensor cores, tiles on their way",
         (WMMA, DEVICE / "async_tiles.cuh", *SOURCE),
+        first_of(needs_compiler, needs_small_scores),
+    ),
+    Variant(
+        5,
+        "wgmma",
+        wgmma,
+        "Hopper's own: tiles by TMA, weights of some keys while others are multiplied",
+        (*with_includes(cuda_hopper.FILE), Path(cuda_hopper.__file__), *SOURCE[2:]),
         first_of(needs_compiler, needs_small_scores),
     ),
 )
