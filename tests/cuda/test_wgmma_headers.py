@@ -7,6 +7,7 @@ import torch
 
 from kernels.cuda import RawModule
 from kernels.cuda.includes import DEVICE
+from kernels.cuda.tensor_map import MAP_BYTES
 from kernels.ops.matmul import cuda_hopper
 
 pytestmark = pytest.mark.usefixtures("nvrtc_too")
@@ -57,7 +58,7 @@ def test_the_python_side_knows_the_kernel():
     assert said["DEPTH"] == cuda_hopper.DEPTH and said["LINE"] == cuda_hopper.LINE
     assert (said["CONSUMERS"] + 1) * said["WARPGROUP"] == cuda_hopper.THREADS
     words = re.search(r"TensorMap \{\s*unsigned long long opaque\[(\d+)\]", (DEVICE / "tma.cuh").read_text())
-    assert int(words[1]) * 8 == cuda_hopper.MAP_BYTES
+    assert int(words[1]) * 8 == MAP_BYTES
 
 
 def test_it_takes_what_tma_can_and_leaves_the_rest():

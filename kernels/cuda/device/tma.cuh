@@ -64,3 +64,13 @@ __device__ inline void fetch_tile(void* to, const TensorMap& map, int column, in
                  ::"r"(shared_address(to)), "l"(&map), "r"(column), "r"(line), "r"(shared_address(barrier))
                  : "memory");
 }
+
+// The same of a tensor of four dimensions, columns first.
+__device__ inline void fetch_tile(void* to, const TensorMap& map, int column, int line, int head, int batch, Barrier* barrier)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(
+            shared_address(to)),
+        "l"(&map), "r"(column), "r"(line), "r"(head), "r"(batch), "r"(shared_address(barrier))
+        : "memory");
+}

@@ -1,22 +1,25 @@
-"""Level 5, forward: the Python side of attention.cu and attention_wmma.cu.
+"""Level 5, forward: the Python side of attention.cu and attention_wmma.cu, and the ladder.
 
 Rungs, plain to best:
     warp   a warp a query, which reads all of its keys from memory.
     tiled  tiles of keys and values in shared memory, read by a tile of queries.
     wmma   half types on the tensor cores; float32, and GPUs before sm_80, stay with `tiled`.
+    wgmma  Hopper's own: tiles by TMA, products by warpgroups; other GPUs and tensors stay with `wmma`.
 """
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from kernels.cuda.includes import DEVICE
+from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.rows import heads_in_vectors, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.machine import Machine, target
 from kernels.operation import Case, Variant
 from kernels.ops.attention import band as bands
+from kernels.ops.attention import cuda_hopper
 from kernels.ops.attention.band import band
 from kernels.ops.attention.native import SIGNATURE
 from kernels.unsupported import first_of, needs_compiler
@@ -96,6 +99,9 @@ def wmma(q, k, v, causal, window, scale):
     return y, lse, state
 
 
+wgmma = partial(cuda_hopper.forward, wmma, sizes)
+
+
 def needs_small_scores(case: Case, machine: Machine) -> str | None:
     """Scores are rounded as they are added up, by tensor cores here and by threads in the backward: at 1e4 by a thousandth, by
     which each weight of the backward is then off."""
@@ -114,6 +120,14 @@ FORWARD = (
         wmma,
         "half types on the tensor cores, tiles on their way",
         (WMMA, DEVICE / "async_tiles.cuh", *SOURCE),
+        first_of(needs_compiler, needs_small_scores),
+    ),
+    Variant(
+        5,
+        "wgmma",
+        wgmma,
+        "Hopper's own: tiles by TMA, weights of some keys while others are multiplied",
+        (*with_includes(cuda_hopper.FILE), Path(cuda_hopper.__file__), *SOURCE[2:]),
         first_of(needs_compiler, needs_small_scores),
     ),
 )

@@ -19,19 +19,17 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.ops.layer_norm.triton_split import by_parts
 from kernels.row_parts import few_rows
-from kernels.triton import row_parts
+from kernels.triton import row_parts, row_tiles
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import NARROW, at_once, narrow_tile, row_warps
 from kernels.unsupported import needs_interpreter
 
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
 WIDEST_IN_REGISTERS = 32_768
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
-NARROW = 1_024
-THREADS_AT_ONCE = 1_024  # of a multiprocessor, which has twice as many registers as these take
 
 
 @triton.jit
@@ -112,18 +110,13 @@ def layer_norm_passes_kernel(
 
 def by_row(x, weight, bias, y, eps) -> None:
     M, N = x.shape
-    block = triton.next_power_of_2(N)
-    # 64 values a thread: enough loads in flight, and few enough warps that their partial sums meet quickly. Where all rows are
-    # on the GPU at once, each is to be done soon: 16 values.
-    values = 16 if at_once(M, block, x.device) else 64
-    tile = {"BLOCK_N": block, "num_warps": min(max(block // (32 * values), 1), 16)}
+    tile = {"BLOCK_N": triton.next_power_of_2(N), "num_warps": row_warps(M, N, x.device)}
     launch(layer_norm_row_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
 def by_rows(x, weight, bias, y, eps) -> None:
     M, N = x.shape
-    block = triton.next_power_of_2(N)
-    tile = {"ROWS": max(512 // block, 4), "BLOCK_N": block, "num_warps": max(block // 256, 1)}
+    tile = narrow_tile(N)
     launch(layer_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, bias, y, x.stride(0), M, N, eps, **tile)
 
 
@@ -132,11 +125,6 @@ def by_passes(x, weight, bias, y, eps) -> None:
     # With 32 registers a thread a multiprocessor holds two rows, whose 128 KiB its first cache keeps for the later passes.
     tile = {"BLOCK_N": 8_192, "num_warps": min(triton.next_power_of_2(N) // 1_024, 32)}
     launch(layer_norm_passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
-
-
-def at_once(M: int, block: int, device: torch.device) -> bool:
-    """Whether the GPU has room for M rows of so many values at a time, 16 of them in a thread."""
-    return M * block <= multiprocessors(device) * 16 * THREADS_AT_ONCE
 
 
 def run(choose: Callable[[int], Callable], x, weight, bias, eps, may_split: bool = False) -> torch.Tensor:
@@ -161,9 +149,9 @@ def rows(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None
 
 
 def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    few = at_once(x.numel() // max(x.shape[-1], 1), triton.next_power_of_2(max(x.shape[-1], 1)), x.device)
+    several = x.shape[-1] <= NARROW and not at_once(x.shape[:-1].numel(), x.shape[-1], x.device)
     return run(
-        lambda N: by_rows if N <= NARROW and not few else by_row if N <= WIDEST_KEPT else by_passes,
+        lambda N: by_rows if several else by_row if N <= WIDEST_KEPT else by_passes,
         x,
         weight,
         bias,
@@ -172,7 +160,7 @@ def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
     )
 
 
-SOURCE = (Path(__file__),)
+SOURCE = (Path(__file__), Path(row_tiles.__file__))
 SPLIT = (*SOURCE, Path(__file__).with_name("triton_split.py"), Path(row_parts.__file__))
 FORWARD = (
     Variant(4, "row", row, "one program a row, the row kept in registers", SOURCE, needs_interpreter),

@@ -18,6 +18,7 @@ from kernels.operation import Variant
 from kernels.triton import activations
 from kernels.triton.activations import activated
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import row_tile
 from kernels.unsupported import needs_interpreter
 
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
@@ -81,9 +82,7 @@ def by_rows(x, weight, bias, y, eps) -> None:
     M, N = x.shape
     if N > WIDEST_KEPT:
         return by_passes(x, weight, bias, y, eps)
-    block = triton.next_power_of_2(N)
-    # 2,048 values, but of at most 16 rows: few rows alone would leave most of the GPU idle.
-    tile = {"ROWS": max(min(2_048 // block, 16), 1), "BLOCK_N": block, "num_warps": max(block // 1_024, 2)}
+    tile = row_tile(M, N, x.device)
     arguments = (x, weight, bias, y, x.stride(0), M, N, eps)
     programs = triton.cdiv(M, tile["ROWS"])
     launch(layer_norm_gelu_rows_kernel, (programs,), *arguments, EXACT=y.dtype == torch.float32, **tile)

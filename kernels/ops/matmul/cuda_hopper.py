@@ -4,54 +4,16 @@ TMA wants 16-byte aligned lines of neighbouring elements. Other matrices, batche
 to the rung before.
 """
 
-import ctypes
-import functools
 from pathlib import Path
-
-import numpy as np
-import torch
 
 from kernels import machine
 from kernels.cuda.template import kernel
+from kernels.cuda.tensor_map import tensor_map
 from kernels.ops.matmul.products import Multiply
 from kernels.ops.matmul.triton_descriptors import is_transposed
 
 FILE = Path(__file__).with_name("matmul_wgmma.cu")
 DEPTH, LINE, THREADS = 64, 64, 384  # of matmul_wgmma.cu
-MAP_BYTES = 128
-
-
-def tensor_map(lines: torch.Tensor, box: tuple[int, int]) -> np.void:
-    """What TMA is told of a matrix with neighbouring elements in rows: where it lies, and a tile of box[0] columns, which are a
-    swizzled line of 128 bytes, and box[1] rows. Zeros where a launch is only planned."""
-    if lines.device.type == "cpu":
-        return np.void(bytes(MAP_BYTES))
-    return _encoded(
-        lines.data_ptr(), lines.dtype, lines.shape[1], lines.shape[0], lines.stride(0) * lines.itemsize, box
-    )
-
-
-@functools.lru_cache(maxsize=1_024)
-def _encoded(address: int, dtype: torch.dtype, columns: int, rows: int, stride: int, box: tuple[int, int]) -> np.void:
-    from cuda.bindings import driver  # a GPU's driver is needed for it
-
-    types = driver.CUtensorMapDataType
-    error, found = driver.cuTensorMapEncodeTiled(
-        types.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 if dtype == torch.bfloat16 else types.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-        2,
-        address,
-        [driver.cuuint64_t(columns), driver.cuuint64_t(rows)],
-        [driver.cuuint64_t(stride)],
-        [driver.cuuint32_t(side) for side in box],
-        [driver.cuuint32_t(1), driver.cuuint32_t(1)],
-        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-    )
-    if error != driver.CUresult.CUDA_SUCCESS:
-        raise RuntimeError(f"cuTensorMapEncodeTiled failed for {rows}×{columns} elements: {error.name}")
-    return np.void(ctypes.string_at(int(found.getPtr()), MAP_BYTES))
 
 
 def tile_for(N: int) -> tuple[int, int, int]:

@@ -17,7 +17,9 @@ import triton.language as tl
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
+from kernels.triton import row_tiles
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import row_tile
 from kernels.unsupported import needs_interpreter
 
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
@@ -89,9 +91,7 @@ def by_rows(x, weight, y, eps) -> None:
     M, N = x.shape
     if N > WIDEST_KEPT:
         return by_passes(x, weight, y, eps)
-    block = triton.next_power_of_2(N)
-    # 2,048 values, but of at most 16 rows: few rows alone would leave most of the GPU idle.
-    tile = {"ROWS": max(min(2_048 // block, 16), 1), "BLOCK_N": block, "num_warps": max(block // 2_048, 2)}
+    tile = row_tile(M, N, x.device)
     launch(rms_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, y, x.stride(0), M, N, eps, **tile)
 
 
@@ -115,7 +115,7 @@ def run(by, x, weight, eps) -> torch.Tensor:
 
 
 def rung(name: str, idea: str, by) -> Variant:
-    return Variant(4, name, partial(run, by), idea, (Path(__file__),), needs_interpreter)
+    return Variant(4, name, partial(run, by), idea, (Path(__file__), Path(row_tiles.__file__)), needs_interpreter)
 
 
 FORWARD = (

@@ -1,0 +1,36 @@
+"""How many rows a Triton program keeps in registers, and by how many warps: measured with layer norm on an H100."""
+
+import torch
+import triton
+
+from kernels.machine import multiprocessors
+
+NARROW = 1_024
+THREADS_AT_ONCE = 1_024  # of a multiprocessor, which has twice as many registers as these take
+VALUES_AT_ONCE = 16  # of a thread
+
+
+def at_once(M: int, N: int, device: torch.device) -> bool:
+    """Whether the GPU has room for all of M rows of N at a time. Then each is to be done soon, by as many threads as help;
+    where it has not, a row is to leave room for others."""
+    return M * triton.next_power_of_2(N) <= multiprocessors(device) * THREADS_AT_ONCE * VALUES_AT_ONCE
+
+
+def row_warps(M: int, N: int, device: torch.device) -> int:
+    """Warps of a program that keeps one of M rows of N: 16 values a thread where all rows are there at once, else 64, which
+    are enough loads in flight, and few enough warps that their partial sums meet quickly."""
+    values = VALUES_AT_ONCE if at_once(M, N, device) else 64
+    return min(max(triton.next_power_of_2(N) // (32 * values), 1), 16)
+
+
+def narrow_tile(N: int) -> dict[str, int]:
+    """ROWS, BLOCK_N and warps of a program that keeps several of many rows of N."""
+    block = triton.next_power_of_2(N)
+    return {"ROWS": max(512 // block, 4), "BLOCK_N": block, "num_warps": max(block // 256, 1)}
+
+
+def row_tile(M: int, N: int, device: torch.device) -> dict[str, int]:
+    """The same of M rows of N: several narrow rows, unless all of them are there at once."""
+    if N <= NARROW and not at_once(M, N, device):
+        return narrow_tile(N)
+    return {"ROWS": 1, "BLOCK_N": triton.next_power_of_2(N), "num_warps": row_warps(M, N, device)}
