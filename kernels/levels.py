@@ -79,6 +79,11 @@ def torch_peers(fn: Callable[..., Any]) -> tuple[Peer, Peer]:
     return Peer("torch", lambda: fn), Peer("torch.compile", lambda: torch.compile(fn, dynamic=False))
 
 
+def against_torch(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The fields `baseline` and `peers` of a record with no other peers."""
+    return {"baseline": fn, "peers": torch_peers(fn)}
+
+
 def from_native(native: Callable[..., Any], path: str) -> tuple[Variant, ...]:
     """Levels 1 to 3 of one readable function in PyTorch operators, which stands in the file `path`."""
 

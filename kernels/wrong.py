@@ -28,15 +28,15 @@ def variant(
     idea: str,
     *,
     forward: Callable[..., Any],
-    backward: Callable[..., Any] | None,
+    backward: Callable[..., Any] | None = None,
     unsupported: Reason | None = None,
 ) -> Variant:
     """A variant of two bare functions, of which one is wrong, written in the file `path`.
 
-    The right one is level 1's: the check has to find the mistake in the outputs, or, where `name` begins with "gradient-",
-    in the gradients alone. unsupported: by default what the level needs on a machine.
+    The right one is level 1's, as the signature's backward is by default: the check has to find the mistake in the outputs, or,
+    where `name` begins with "gradient-", in the gradients alone. unsupported: by default what the level needs on a machine.
     """
-    fn = differentiable(signature, forward, backward)
+    fn = differentiable(signature, forward, backward or signature.native_backward)
     return Variant(level, name, fn, idea, (Path(path),), unsupported or NEEDS.get(level, never))
 
 

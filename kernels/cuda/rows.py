@@ -1,7 +1,11 @@
 """What launches over the rows of a matrix go by, and the column sums that end a backward over rows."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
+from kernels.arguments import as_rows
 from kernels.cuda.includes import DEVICE
 from kernels.cuda.kernel import Kernel
 from kernels.cuda.template import kernel
@@ -57,6 +61,22 @@ def vectors_of_thread(N: int, threads: int, itemsize: int) -> int:
 def scalar_threads(N: int) -> int:
     """Threads of a block for rows of N read value by value: the power of two above N/4, at least a warp, at most 512."""
     return min(max(1 << (N // 4).bit_length(), WARP), 512)
+
+
+def one_block_a_row(
+    launched: Kernel, matrices: Sequence[torch.Tensor], others: Sequence[Any], *numbers: Any, floats: int = 0
+) -> None:
+    """Launches a kernel that reads its rows value by value, with M blocks, if there are rows, and so many floats of dynamic
+    shared memory a thread.
+
+    Its parameters are, in this order: the matrices, of M rows of N, from tensors of any layout; the other tensors, among them
+    the outputs, contiguous or None; the stride from row to row of each matrix; N; and the numbers.
+    """
+    rows = [as_rows(one) for one in matrices]
+    M, N = rows[0].shape
+    if M:
+        threads, strides = scalar_threads(N), (one.stride(0) for one in rows)
+        launched((M,), (threads,), (*rows, *others, *strides, N, *numbers), shared_mem=4 * floats * threads)
 
 
 def pack_threads(N: int, size: int) -> int:

@@ -51,10 +51,9 @@ def torch_add_rms_norm(x, residual, weight, eps=1e-6):
 OPERATION = Operation(
     **levels.of_modules("add_rms_norm", native, triton, cuda),
     reference=reference,
-    baseline=torch_add_rms_norm,
+    **levels.against_torch(torch_add_rms_norm),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
-    peers=levels.torch_peers(torch_add_rms_norm),
     # x, residual and weight read once, y and h written once; 5 operations an element, as in the formula.
     cost=partial(Cost.of_rows, matrices=4, vectors=1, operations=5),
     # dy, dh, h and weight read once, dx, dresidual and dweight written once.

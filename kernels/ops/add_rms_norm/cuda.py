@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, norm_columns, scalar_threads
+from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, norm_columns, one_block_a_row
 from kernels.cuda.template import kernel
 from kernels.rung import rung
 
@@ -15,12 +15,8 @@ FILE = Path(__file__).with_name("add_rms_norm.cu")
 
 def warp(x, residual, weight, eps):
     y, h = empty_contiguous(x), empty_contiguous(x)
-    if x.numel():
-        rows, residuals = as_rows(x), as_rows(residual)
-        M, N = rows.shape
-        strides = rows.stride(0), residuals.stride(0)
-        arguments = (rows, residuals, as_columns(weight), y, h, *strides, N, np.float32(eps))
-        kernel(FILE, "add_rms_norm_warp", x.dtype)((M,), (scalar_threads(N),), arguments)
+    launched = kernel(FILE, "add_rms_norm_warp", x.dtype)
+    one_block_a_row(launched, (x, residual), (as_columns(weight), y, h), np.float32(eps))
     return y, h
 
 
@@ -29,10 +25,9 @@ def columns(dy, dh, h, weight, eps):
     if not h.numel():
         return dx, dresidual, dweight.zero_()
     dy, dh, h = as_rows(dy), as_rows(dh), as_rows(h)
-    M, N = h.shape
-    statistics, strides = h.new_empty((M, 2), dtype=torch.float32), (dy.stride(0), dh.stride(0), h.stride(0))
-    arguments = (dy, dh, h, as_columns(weight), dx, dresidual, statistics, *strides, N, np.float32(eps))
-    kernel(FILE, "add_rms_norm_backward_rows", h.dtype)((M,), (scalar_threads(N),), arguments)
+    statistics = h.new_empty((len(h), 2), dtype=torch.float32)
+    launched = kernel(FILE, "add_rms_norm_backward_rows", h.dtype)
+    one_block_a_row(launched, (dy, dh, h), (as_columns(weight), dx, dresidual, statistics), np.float32(eps))
     norm_columns(kernel(FILE, "add_rms_norm_backward_columns", h.dtype), dy, h, statistics, dweight)
     return dx, dresidual, dweight
 

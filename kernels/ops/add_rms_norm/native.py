@@ -29,7 +29,6 @@ def add_rms_norm_backward(dy, dh, h, weight, eps):
 
 
 def validate(x, residual, weight, eps) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x)
     arguments.like("residual", residual, x.shape, "x", x)
     arguments.like("weight", weight, x.shape[-1:], "x", x, why="the last dimension of x")

@@ -10,6 +10,7 @@ from kernels.rung import rung
 from kernels.triton import column_sums
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
+from kernels.triton.rows import one_program_a_row
 
 
 @triton.jit
@@ -79,12 +80,7 @@ def add_rms_norm_backward_columns_kernel(
 
 def passes(x, residual, weight, eps):
     y, h = empty_contiguous(x), empty_contiguous(x)
-    if x.numel():
-        rows, residuals = as_rows(x), as_rows(residual)
-        M, N = rows.shape
-        block = min(triton.next_power_of_2(N), 8_192)
-        arguments = (rows, residuals, as_columns(weight), y, h, rows.stride(0), residuals.stride(0), N, eps)
-        launch(add_rms_norm_passes_kernel, (M,), *arguments, BLOCK_N=block, num_warps=max(block // 512, 1))
+    one_program_a_row(add_rms_norm_passes_kernel, (x, residual), (as_columns(weight), y, h), eps)
     return y, h
 
 
@@ -94,9 +90,8 @@ def columns(dy, dh, h, weight, eps):
         return dx, dresidual, torch.zeros_like(weight)
     dy, dh, h, weight = as_rows(dy), as_rows(dh), as_rows(h), as_columns(weight)
     M, N = h.shape
-    statistics, block = h.new_empty((M, 2), dtype=torch.float32), min(triton.next_power_of_2(N), 8_192)
-    arguments = (dy, h, weight, statistics, dy.stride(0), h.stride(0), N, eps)
-    launch(add_rms_norm_backward_statistics_kernel, (M,), *arguments, BLOCK_N=block, num_warps=max(block // 512, 1))
+    statistics = h.new_empty((M, 2), dtype=torch.float32)
+    one_program_a_row(add_rms_norm_backward_statistics_kernel, (dy, h), (weight, statistics), eps)
     across = triton.cdiv(N, 512)
     sums = Partials(min(triton.cdiv(M, 4), max(5 * multiprocessors(h.device) // across, 1)), weight)
     strides = dy.stride(0), dh.stride(0), h.stride(0)

@@ -122,7 +122,6 @@ FORWARD = (
 
 
 def validate(q, k, v, causal, window, scale) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("q", q, "(B, H, Q, D)")
     if q.dim() != 4 or q.shape[-1] == 0:
         raise ValueError(f"q: got shape {tuple(q.shape)}, expected (B, H, Q, D) with D of at least 1")

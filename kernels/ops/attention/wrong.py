@@ -44,7 +44,7 @@ def stale_fragments(q, *others):
     return (cuda_forward.tiled if q.dtype == torch.float32 else STALE_HALF)(q, *others)
 
 
-wrong = partial(variant, NATIVE_SIGNATURE, __file__, forward=attention, backward=attention_backward)
+wrong = partial(variant, NATIVE_SIGNATURE, __file__, forward=attention)
 
 
 def wrong_kernel(name, idea, forward=cuda_forward.tiled, backward=attention_backward):

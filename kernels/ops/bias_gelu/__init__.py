@@ -48,10 +48,9 @@ def torch_bias_gelu(x, bias, approximate="none"):
 OPERATION = Operation(
     **levels.excluding(gelu_of_infinity, levels.of_modules("bias_gelu", native, triton, cuda)),
     reference=reference,
-    baseline=torch_bias_gelu,
+    **levels.against_torch(torch_bias_gelu),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
-    peers=levels.torch_peers(torch_bias_gelu),
     # x and bias read once, y written once; a sum, an error function of about 10 operations and two products an element.
     cost=partial(Cost.of_rows, matrices=2, vectors=1, operations=13),
     # dy, x and bias read once, dx and dbias written once.

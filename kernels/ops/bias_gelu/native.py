@@ -22,7 +22,6 @@ def bias_gelu_backward(dy, x, bias, approximate):
 
 
 def validate(x, bias, approximate) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x)
     arguments.like("bias", bias, x.shape[-1:], "x", x, why="the last dimension of x")
     arguments.choice("approximate", approximate, tuple(GELU))

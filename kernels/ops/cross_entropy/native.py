@@ -46,7 +46,6 @@ def cross_entropy_backward(dloss, x, target, lse, ignore_index, label_smoothing,
 
 
 def validate(x, target, ignore_index, label_smoothing, z_loss) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x)
     if x.shape[-1] == 0:
         raise ValueError(f"x: got shape {tuple(x.shape)}, expected at least one column, one for each class")

@@ -43,7 +43,6 @@ def gathered(cache: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor) ->
 
 
 def validate(q, k, v, lengths, table=None, scale=None) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("q", q, "(B, H, D)")
     if q.dim() != 3 or q.shape[-1] == 0:
         raise ValueError(f"q: got shape {tuple(q.shape)}, expected (B, H, D) with D of at least 1")

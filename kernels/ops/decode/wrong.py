@@ -45,7 +45,7 @@ def pages_in_turn(q, k, v, lengths, table, scale):
     return decode(q, k, v, lengths, table, scale)
 
 
-wrong = partial(variant, SIGNATURE, __file__, forward=decode, backward=None)
+wrong = partial(variant, SIGNATURE, __file__, forward=decode)
 UNSCALED_PARTS = edited(cuda.split, "expf(parts[2 * i] - whole.largest)", "1.0f")
 LAST_PART = edited(cuda.split, "for (int i = 0; i < used; ++i) {", "for (int i = 0; i < max(used - 1, 1); ++i) {")
 STALE = edited(cuda.split, "sums[c] *= fade;", ";")

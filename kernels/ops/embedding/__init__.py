@@ -61,10 +61,9 @@ def backward_cost(case: Case) -> Cost:
 OPERATION = Operation(
     **levels.of_modules("embedding", native, triton, cuda),
     reference=reference,
-    baseline=torch_embedding,
+    **levels.against_torch(torch_embedding),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
-    peers=levels.torch_peers(torch_embedding),
     # The indices and a row for each read, and each row written; as if no row came twice.
     cost=partial(Cost.of_rows, matrices=2, row_bytes=8, operations=0),
     backward_cost=backward_cost,

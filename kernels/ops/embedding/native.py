@@ -23,7 +23,6 @@ def embedding_backward(dy, index, weight, padding_idx):
 
 
 def validate(index, weight, padding_idx) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.integers("index", index)
     arguments.floating("weight", weight, "(V, D)")
     if weight.dim() != 2:

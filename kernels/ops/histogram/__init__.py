@@ -53,10 +53,9 @@ def cost(case: Case) -> Cost:
 OPERATION = Operation(
     **levels.of_modules("histogram", native, triton, cuda, counts="int64"),
     reference=reference,
-    baseline=torch_histogram,
+    **levels.against_torch(torch_histogram),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
-    peers=levels.torch_peers(torch_histogram),
     cost=cost,
     cases=CASES,
 )

@@ -15,7 +15,6 @@ def histogram(x: torch.Tensor, bins: int) -> torch.Tensor:
 
 
 def validate(x, bins) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: got {type(x).__name__}, expected a torch.Tensor")
     if x.dtype not in DTYPES:

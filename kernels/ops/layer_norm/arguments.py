@@ -7,7 +7,6 @@ from kernels.arguments import KERNEL_DTYPES, fits
 
 
 def validate(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     if accepted(x, weight, bias, eps):
         return
     arguments.floating("x", x)

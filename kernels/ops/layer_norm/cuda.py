@@ -20,7 +20,7 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda import Kernel, RawModule
 from kernels.cuda.includes import DEVICE, with_includes
-from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, in_vectors, scalar_threads, threads_of_row, vectors_of_thread
+from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, in_vectors, one_block_a_row, threads_of_row, vectors_of_thread
 from kernels.cuda.shared_rows import SHARED_ROWS, launch_shared_rows
 from kernels.cuda.template import TYPES, kernel
 from kernels.hardware import WARP
@@ -47,13 +47,8 @@ def launch(
 ) -> torch.Tensor:
     """Launch the kernel of x's dtype with one block a row."""
     y = empty_contiguous(x)
-    if not x.numel():
-        return y
-    rows = as_rows(x)
-    M, N = rows.shape
-    threads = scalar_threads(N)
-    arguments = (rows, as_columns(weight), as_columns(bias), y, rows.stride(0), N, np.float32(eps))
-    kernels[x.dtype]((M,), (threads,), arguments, shared_mem=4 * threads)
+    others = as_columns(weight), as_columns(bias), y
+    one_block_a_row(kernels[x.dtype], (x,), others, np.float32(eps), floats=1)
     return y
 
 

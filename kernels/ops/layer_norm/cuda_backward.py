@@ -19,7 +19,7 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.queue import blocks_of_row, fits_block, fits_cluster, queue_launch
-from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, column_sums, in_vectors, norm_columns, scalar_threads
+from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, column_sums, in_vectors, norm_columns, one_block_a_row
 from kernels.cuda.template import kernel
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda_split
@@ -51,11 +51,8 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
     sums = [
         None if of is None else torch.zeros(of.shape, dtype=torch.float32, device=x.device) for of in (weight, bias)
     ]
-    if x.numel():
-        dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-        M, N = rows.shape
-        arguments = (dy_rows, rows, columns, dx, *sums, dy_rows.stride(0), rows.stride(0), N, np.float32(eps))
-        kernel(SOURCE, "layer_norm_backward_atomics", x.dtype)((M,), (scalar_threads(N),), arguments)
+    launched = kernel(SOURCE, "layer_norm_backward_atomics", x.dtype)
+    one_block_a_row(launched, (dy, x), (as_columns(weight), dx, *sums), np.float32(eps))
     return dx, *(None if of is None else of.to(x.dtype) for of in sums)
 
 
@@ -64,12 +61,10 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
     dx, dweight, dbias = empty_gradients(x, weight, bias)
     if not x.numel():
         return without_rows(dx, dweight, dbias)
-    dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-    M, N = rows.shape
-    strides = dy_rows.stride(0), rows.stride(0)
-    statistics = torch.empty((M, 2), dtype=torch.float32, device=x.device)
-    arguments = (dy_rows, rows, columns, dx, statistics, *strides, N, np.float32(eps))
-    kernel(SOURCE, "layer_norm_backward_rows", x.dtype)((M,), (scalar_threads(N),), arguments)
+    dy_rows, rows = as_rows(dy), as_rows(x)
+    statistics = torch.empty((len(rows), 2), dtype=torch.float32, device=x.device)
+    launched = kernel(SOURCE, "layer_norm_backward_rows", x.dtype)
+    one_block_a_row(launched, (dy_rows, rows), (as_columns(weight), dx, statistics), np.float32(eps))
     columns_kernel = kernel(SOURCE, "layer_norm_backward_columns", x.dtype)
     norm_columns(columns_kernel, dy_rows, rows, statistics, dweight, dbias)
     return dx, dweight, dbias

@@ -49,10 +49,9 @@ def torch_layer_norm_gelu(x, weight, bias, eps=1e-5):
 OPERATION = Operation(
     **levels.of_modules("layer_norm_gelu", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
     reference=reference,
-    baseline=torch_layer_norm_gelu,
+    **levels.against_torch(torch_layer_norm_gelu),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
-    peers=levels.torch_peers(torch_layer_norm_gelu),
     # x, weight and bias read once, y written once; 8 operations an element for the norm and 12 for GELU.
     cost=partial(Cost.of_rows, matrices=2, vectors=2, operations=20),
     # dy, x, weight and bias read once, dx, dweight and dbias written once; 16 for the norm, 18 for GELU and its norm.

@@ -24,7 +24,6 @@ def layer_norm_gelu_backward(dy, x, weight, bias, eps):
 
 
 def validate(x, weight, bias, eps) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x)
     for name, tensor in (("weight", weight), ("bias", bias)):
         arguments.like(name, tensor, x.shape[-1:], "x", x, why="the last dimension of x")

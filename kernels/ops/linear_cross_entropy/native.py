@@ -29,7 +29,6 @@ def linear_cross_entropy_backward(dloss, x, weight, target, lse, ignore_index, l
 
 
 def validate(x, weight, target, ignore_index, label_smoothing, z_loss) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x, "(..., K)")
     classes = weight.shape[0] if isinstance(weight, torch.Tensor) and weight.dim() == 2 else 1
     arguments.like("weight", weight, (classes, x.shape[-1]), "x", x, why="classes × the last dimension of x")

@@ -46,7 +46,6 @@ def matmul_backward(dy, x, w, bias, activation):
 
 
 def validate(x, w, bias, activation) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x, "(..., M, K)")
     if x.dim() < 2:
         raise ValueError(f"x: got shape {tuple(x.shape)}, expected (..., M, K)")

@@ -58,10 +58,9 @@ def cost(case: Case) -> Cost:
 OPERATION = Operation(
     **levels.of_modules("reduction", native, triton, cuda, index="int64"),
     reference=reference,
-    baseline=torch_reduction,
+    **levels.against_torch(torch_reduction),
     make_inputs=x_alone,
     wrong=wrong.VARIANTS,
-    peers=levels.torch_peers(torch_reduction),
     cost=cost,
     backward_cost=cost,  # dx written in place of x read
     cases=CASES,

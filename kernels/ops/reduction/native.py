@@ -33,7 +33,6 @@ def reduced_shape(shape, dim):
 
 
 def validate(x, kind, dim) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x)
     arguments.choice("kind", kind, KINDS)
     if isinstance(dim, bool) or dim not in (0, -1):

@@ -33,7 +33,6 @@ def number_rules(p, seed) -> None:
 
 
 def validate(x, residual, p, seed) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x)
     arguments.like("residual", residual, x.shape, "x", x)
     number_rules(p, seed)

@@ -29,7 +29,6 @@ def rms_norm_backward(dy, x, weight, eps):
 
 
 def validate(x, weight, eps) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x)
     arguments.like("weight", weight, x.shape[-1:], "x", x, why="the last dimension of x", optional=True)
     arguments.number("eps", eps)

@@ -28,7 +28,6 @@ def rope_backward(dq, dk, cos, sin, interleaved):
 
 
 def validate(q, k, cos, sin, interleaved) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("q", q, "(B, H, S, D)")
     if q.dim() != 4 or q.shape[-1] % 2 or q.shape[-1] == 0:
         raise ValueError(

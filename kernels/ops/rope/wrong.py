@@ -3,7 +3,7 @@
 from functools import partial
 
 from kernels.ops.rope import cuda
-from kernels.ops.rope.native import SIGNATURE, rope, rope_backward, turned
+from kernels.ops.rope.native import SIGNATURE, rope, turned
 from kernels.wrong import edited, variant
 
 
@@ -30,7 +30,7 @@ def late(q, k, cos, sin, interleaved):
     rope(q, k, cos.roll(1, 0), sin.roll(1, 0), interleaved)
 
 
-wrong = partial(variant, SIGNATURE, __file__, forward=rope, backward=rope_backward)
+wrong = partial(variant, SIGNATURE, __file__, forward=rope)
 ONE_STRIDE = edited(cuda.heads, "{k_batch, k_head, k_position, k_feature}", "{k_batch, q_head, k_position, q_feature}")
 VARIANTS = (
     wrong(1, "other-pairs", "takes pairs of neighbours for halves and the reverse", forward=other_pairs),

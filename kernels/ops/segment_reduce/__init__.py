@@ -73,10 +73,9 @@ def backward_cost(case: Case) -> Cost:
 OPERATION = Operation(
     **levels.of_modules("segment_reduce", native, triton, cuda),
     reference=reference,
-    baseline=torch_segment_reduce,
+    **levels.against_torch(torch_segment_reduce),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
-    peers=levels.torch_peers(torch_segment_reduce),
     cost=cost,
     backward_cost=backward_cost,
     cases=CASES,

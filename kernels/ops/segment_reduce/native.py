@@ -27,7 +27,6 @@ def segment_reduce_backward(dy, x, offsets, mean):
 
 
 def validate(x, offsets, mean) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("x", x, "(T, D)")
     if x.dim() != 2:
         raise ValueError(f"x: got shape {tuple(x.shape)}, expected (T, D)")

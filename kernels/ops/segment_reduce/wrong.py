@@ -44,7 +44,7 @@ def first_row_alone(dy, x, offsets, mean):
     return dx * first[:, None]
 
 
-wrong = partial(variant, SIGNATURE, __file__, forward=segment_reduce, backward=segment_reduce_backward)
+wrong = partial(variant, SIGNATURE, __file__, forward=segment_reduce)
 FIRST_LANES = edited(cuda.warp, "sum.at[i] += __shfl_xor_sync(0xffffffff, sum.at[i], apart);", "continue;")
 LEFT_AT_ENDS = edited(cuda.parts, "sum.at[0] += partial[(from * 2 + 1) * D + at.column];", "sum.at[0] += 0.0f;")
 WRONG_SLOT = edited(cuda.parts, "(begin >= first)) * D", "(begin > first)) * D")

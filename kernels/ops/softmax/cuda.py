@@ -20,7 +20,7 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda import Kernel
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import VECTOR_BYTES, scalar_threads
+from kernels.cuda.rows import VECTOR_BYTES, one_block_a_row
 from kernels.cuda.shared_rows import SHARED_ROWS, WIDEST_OF_BLOCK, launch_shared_rows
 from kernels.cuda.template import kernel
 from kernels.machine import Machine
@@ -33,12 +33,7 @@ SCALAR, VECTOR = (Path(__file__).with_name(name) for name in ("softmax.cu", "sof
 def by_blocks(find: Callable[[torch.dtype], Kernel], *given: torch.Tensor) -> torch.Tensor:
     """The output of a kernel of softmax.cu: one block a row."""
     out = empty_contiguous(given[-1])
-    if out.numel():
-        rows = [as_rows(tensor) for tensor in given]
-        M, N = rows[0].shape
-        threads = scalar_threads(N)
-        arguments = (*rows, out, *(matrix.stride(0) for matrix in rows), N)
-        find(out.dtype)((M,), (threads,), arguments, shared_mem=4 * threads)  # a float a thread, for trees
+    one_block_a_row(find(out.dtype), given, (out,), floats=1)  # for trees
     return out
 
 

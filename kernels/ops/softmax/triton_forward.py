@@ -21,6 +21,7 @@ import triton.language as tl
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.operation import Variant
 from kernels.triton.launch import launch
+from kernels.triton.rows import one_program_a_row
 from kernels.unsupported import needs_interpreter
 
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
@@ -95,9 +96,7 @@ def softmax_parts_kernel(x_ptr, y_ptr, parts_ptr, row_stride, N, SLOTS: tl.const
 
 
 def by_passes(x, y) -> None:
-    M, N = x.shape
-    block = min(triton.next_power_of_2(N), 8_192)
-    launch(softmax_passes_kernel, (M,), x, y, x.stride(0), N, BLOCK_N=block, num_warps=max(block // 512, 1))
+    one_program_a_row(softmax_passes_kernel, (x,), (y,))
 
 
 def rows_of_program(N: int) -> dict[str, int]:

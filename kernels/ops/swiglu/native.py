@@ -22,7 +22,6 @@ def swiglu_backward(dy, gate, up, activation):
 
 
 def validate(gate, up, activation) -> None:
-    """Raise a TypeError or ValueError that names the argument, what came and what was expected."""
     arguments.floating("gate", gate)
     arguments.like("up", up, gate.shape, "gate", gate)
     arguments.choice("activation", activation, NAMES)

@@ -33,7 +33,7 @@ def slope_of_value(dy, gate, up, activation):
     return (dy * up.float() * torch.sigmoid(gate.float())).to(gate.dtype), dup
 
 
-wrong = partial(variant, SIGNATURE, __file__, forward=swiglu, backward=swiglu_backward)
+wrong = partial(variant, SIGNATURE, __file__, forward=swiglu)
 scalar, packs = cuda.FORWARD[0].fn, cuda.FORWARD[-1].fn
 backward = cuda.BACKWARD[-1].fn
 VARIANTS = (
