@@ -14,6 +14,7 @@ import triton
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
+from kernels.grading.properties.rounding import rounded_once
 from kernels.grading.python import devices, triton_compile
 
 Gradients = dict[str, torch.Tensor]
@@ -241,6 +242,13 @@ EXERCISES = (
                 likes={},
                 hint="Convert what is loaded to float32: dy · weight may be beyond 65,504. The gradients have the dtype of x "
                 "in the end.",
+            ),
+            rounded_once(
+                "dweight",
+                "float16",
+                "bfloat16",
+                name="dweight: rounded once",
+                hint="The normalised row stays float32 until the sum over all rows is taken.",
             ),
             properties.without(
                 "race",
