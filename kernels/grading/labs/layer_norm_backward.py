@@ -243,13 +243,6 @@ EXERCISES = (
                 hint="Convert what is loaded to float32: dy · weight may be beyond 65,504. The gradients have the dtype of x "
                 "in the end.",
             ),
-            rounded_once(
-                "dweight",
-                "float16",
-                "bfloat16",
-                name="dweight: rounded once",
-                hint="The normalised row stays float32 until the sum over all rows is taken.",
-            ),
             properties.without(
                 "race",
                 name="no program depends on another",
@@ -285,6 +278,16 @@ EXERCISES = (
                 "bfloat16",
                 name="the partial sums are float32 until they are added up",
                 hint="dweight_ptr and dbias_ptr are float32. The sum over programs is taken first, then .to(x.dtype).",
+            ),
+            replace(
+                rounded_once(
+                    "dweight",
+                    "float16",
+                    "bfloat16",
+                    name="dweight: rounded once",
+                    hint="The normalised row stays float32 until the sum over all rows is taken.",
+                ),
+                stage="costs",
             ),
             load_balance.balanced("x", name="the programs share the rows", least=8, hint=_ROWS),
             scratch_memory.no_scratch_memory(

@@ -36,7 +36,8 @@ def differentiable(function: Callable, args: Mapping[str, Any]) -> tuple[Any, di
     "fake", "backward fake": how its fake implementation differs from an operator, in words, or None.
     "gradient": why there is none. "kept": what the backward keeps beside x. "schemas": a schema that is not right. "mixed":
     whether the gradient is that of a later call. "unnoticed": whether it was computed from
-    values of x that came later. "no GPU": the operators that have no implementation there. "opcheck": what that found first. And those of `torch_compile.with_gradient`.
+    values of x that came later. "no GPU": the operators that have no implementation there. "opcheck": what that found first.
+    And those of `torch_compile.with_gradient`.
     """
     x, eps = layouts.matrix(args["x"], args["x_is"])[0], args["eps"]
     dy, _ = layouts.matrix(args["dy"], args["dy_is"])
