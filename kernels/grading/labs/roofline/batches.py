@@ -69,8 +69,8 @@ def _above(random: torch.Generator) -> Call:
             continue
         peak = pow(spared, -1, 2 * M * K * N)
         if 1 << 42 < peak * K * N // M < 1 << 47:
-            sizes = (torch.tensor(one).double() for one in ([K, N], [N, K], [1, 1]))
-            return _call(*sizes, peak, (peak * spared - 1) // (2 * M * K * N))
+            k, n = torch.tensor([[K, N], [N, K]]).double()
+            return _call(k, n, torch.ones_like(k), peak, (peak * spared - 1) // (2 * M * K * N))
 
 
 def _call(K: Tensor, N: Tensor, itemsize: Tensor, peak: int, bandwidth: int) -> Call:
