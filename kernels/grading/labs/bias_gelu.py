@@ -11,6 +11,7 @@ import torch
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
 from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
+from kernels.grading.properties.rounding import rounded_once
 from kernels.grading.python import devices, triton_compile
 from kernels.hardware import REFERENCE_MULTIPROCESSORS
 from kernels.lens import Trace
@@ -161,6 +162,14 @@ EXERCISES = (
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
                 hint="y has the dtype of x. tl.store rounds to it.",
+            ),
+            rounded_once(
+                "y",
+                "float16",
+                "bfloat16",
+                name="y: rounded once",
+                few=1 / 16,  # 1 + erf of far below 0 has few bits
+                hint="Φ(u) and the product stay float32 until tl.store.",
             ),
             _right(
                 cases=["large"],

@@ -41,7 +41,9 @@ EXERCISES = (
             # In float32, 1 / 41 times 41 is less than 1, and so it is with 47 and with 107.
             "inexact": {"B": 2, "S": 41, "H": 2, "D": 47},
             "not exact either": {"B": 1, "S": 2, "H": 41, "D": 107},
+            "many": {"B": 1, "S": 1099, "H": 2003, "D": 3},
         },
+        unwatched=("many",),
         drawn={
             "even": {"B": range(1, 4), "S": range(40, 97, 8), "H": range(2, 4), "D": range(8, 65, 8)},
             "odd": {"B": range(1, 5), "S": range(2, 40), "H": range(2, 9), "D": range(1, 20)},
@@ -79,6 +81,12 @@ EXERCISES = (
                 name="also for sizes that are not powers of two",
                 exact=True,
                 hint="Each size belongs to one index: s counts up to S, h up to H.",
+            ),
+            properties.right(
+                "many",
+                name="also for millions of elements",
+                exact=True,
+                hint="A float has 24 bits: of places in the millions, a quotient in float falls into another row. Divide ints.",
             ),
             counters.fewest_sectors(
                 "load",

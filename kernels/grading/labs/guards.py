@@ -14,7 +14,9 @@ from kernels.grading.properties import counters, known_mistakes, load_balance
 from kernels.grading.properties.differences import described, differing
 from kernels.hardware import WARP
 
-_APART = 1 << 30  # a stride with which the third row begins where an int does not count any more
+_APART = (
+    1 << 30
+)  # a stride with which the third row begins where an int does not count any more, nor the fifth an unsigned one
 
 
 def _call(
@@ -165,7 +167,8 @@ def _far_rows() -> Property:
     whole = properties.right(
         "apart",
         name="also where an index needs 64 bits",
-        hint="The product of two ints is an int, and at most 2³¹ − 1. The third row begins at 2 · 2³⁰.",
+        hint="The product of two ints is an int, and at most 2³¹ − 1, and an unsigned one at most "
+        "2³² − 1. The third row begins at 2 · 2³⁰, and the fifth at 4 · 2³⁰.",
     )
     return replace(whole, stage="costs")
 
@@ -221,7 +224,7 @@ EXERCISES = (
             "one": {"H": 1, "W": 1, "x_stride": 3, "y_stride": 2, "block": (8, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2)},
             "tall": {"H": 300, "W": 5, "x_stride": 6, "y_stride": 7, "block": (8, 4)},
-            "apart": {"H": 3, "W": 5, "x_stride": _APART, "y_stride": _APART, "block": (8, 2)},
+            "apart": {"H": 5, "W": 5, "x_stride": _APART, "y_stride": _APART, "block": (8, 2)},
         },
         {"even": _LARGE},
         "also for an image that the blocks do not divide",

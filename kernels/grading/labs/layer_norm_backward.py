@@ -14,6 +14,7 @@ import triton
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
 from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
+from kernels.grading.properties.rounding import rounded_once
 from kernels.grading.python import devices, triton_compile
 
 Gradients = dict[str, torch.Tensor]
@@ -277,6 +278,16 @@ EXERCISES = (
                 "bfloat16",
                 name="the partial sums are float32 until they are added up",
                 hint="dweight_ptr and dbias_ptr are float32. The sum over programs is taken first, then .to(x.dtype).",
+            ),
+            replace(
+                rounded_once(
+                    "dweight",
+                    "float16",
+                    "bfloat16",
+                    name="dweight: rounded once",
+                    hint="The normalised row stays float32 until the sum over all rows is taken.",
+                ),
+                stage="costs",
             ),
             load_balance.balanced("x", name="the programs share the rows", least=8, hint=_ROWS),
             scratch_memory.no_scratch_memory(

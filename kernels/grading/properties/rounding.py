@@ -12,9 +12,9 @@ from kernels.grading.properties.differences import differing, mismatch
 _FEW = 1 / 64
 
 
-def rounded_once(output: str, *cases: str, name: str, hint: str = "") -> Property:
+def rounded_once(output: str, *cases: str, name: str, few: float = _FEW, hint: str = "") -> Property:
     """Few elements are not the expected ones, rounded to the dtype. The bound of `kernels.tolerance` leaves room for a second
-    rounding, which is no larger than the first."""
+    rounding, which is no larger than the first. few: of all elements, more where float32 errors are larger."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if one.case in cases and one.outputs):
@@ -23,7 +23,7 @@ def rounded_once(output: str, *cases: str, name: str, hint: str = "") -> Propert
             if got.shape != expected.shape:
                 continue  # `right` says so
             off = differing(got, expected)
-            if off.sum() > max(_FEW * off.numel(), 2):
+            if off.sum() > max(few * off.numel(), 2):
                 said = "more than float32 errors explain: something was rounded to 16 bits before"
                 return f"{mismatch(output, got, expected, off)}\n{said}\n(with {trial.where})"
         return None

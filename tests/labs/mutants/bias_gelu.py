@@ -9,6 +9,7 @@ _WRITTEN = "every element of y is written"
 _RIGHT = "y is gelu(x + bias)"
 _ANY_SIZE = "also for sizes that are not multiples of the block"
 _HALF = "also in float16 and bfloat16"
+_ROUNDED = "y: rounded once"
 _LARGE = "stable where |x + bias| is large"
 _ONE = "it is one launch"
 _READ = "x is read once"
@@ -102,6 +103,12 @@ MUTANTS = [
         ("the block's width for the row's", "places % N", "places % BLOCK % N", _ANY_SIZE),
         ("a shift for the remainder", "places % N", "(places & (N - 1))", _ANY_SIZE),
         ("nothing converted to float32", _LOADS, _LOADS.replace(".to(tl.float32)", ""), _ENDS),
+        (
+            "Φ rounded to 16 bits before the product",
+            _GELU,
+            "phi = 0.5 * (1 + tl.erf(u * 0.7071067811865476))\n    y = u * phi.to(y_ptr.dtype.element_ty).to(tl.float32)",
+            _ROUNDED,
+        ),
         ("an output in float32", _EMPTY, "y = torch.empty(M, N, device=x.device)", _HALF),
         (
             "the sum taken in the tensor's own type",

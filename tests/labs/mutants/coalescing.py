@@ -7,6 +7,7 @@ _ENDS = "it runs to its end"
 _WRITTEN = "every element of y is written"
 _RIGHT = "y[b, h, s, d] is x[b, s, h, d]"
 _ANY_SIZE = "also for sizes that are not powers of two"
+_MANY = "also for millions of elements"
 _READS = "x is read in the fewest sectors"
 _WRITES = "y is written in the fewest sectors"
 _SHARED = "the blocks share the work"
@@ -59,6 +60,15 @@ MUTANTS = [
         ("no batch", "(b * S + s)", "s", _RIGHT),
         ("a size that is written down", "i / D % S", "i / D % 32", _INSIDE),
         ("shifts in place of divisions", "int d = i % D;", "int d = i & (D - 1);", _ANY_SIZE),
+        (
+            "quotients in float, by the reciprocals of the sizes",
+            _INDICES,
+            _numbered(
+                """int rows = (i + 0.5f) * (1.0f / D), heads = (rows + 0.5f) * (1.0f / S);
+    int d = i - rows * D, s = rows - heads * S, b = (heads + 0.5f) * (1.0f / H), h = heads - b * H;"""
+            ),
+            _MANY,
+        ),
         (
             "numbered by position first",
             _INDICES,

@@ -92,6 +92,8 @@ MUTANTS = [
         ),
         ("an index of y in 32 bits", "y[i * y_stride + j] =", "y[(int)i * y_stride + j] =", _FAR),
         ("an index of x in 32 bits", "x[i * x_stride + j]", "x[(int)i * x_stride + j]", _FAR),
+        ("an index of y in 32 bits, unsigned", "y[i * y_stride + j] =", "y[(unsigned)i * y_stride + j] =", _FAR),
+        ("an index of x in 32 bits, unsigned", "x[i * x_stride + j]", "x[(unsigned)i * x_stride + j]", _FAR),
         (
             "NaN in the padding",
             _GUARD,

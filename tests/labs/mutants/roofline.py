@@ -18,6 +18,7 @@ _CHAINS = "all chains at once"
 _ENOUGH = "M rows are enough, and one less is not"
 _INFINITE = "infinity where no number of rows suffices"
 _EXACT = "exact where arithmetic takes as long as memory"
+_ABOVE = "a row more where the quotient is hardly above a whole number"
 _PRODUCTS = "all products at once"
 
 _SLOPE = "torch.clamp(flops / moved * bandwidth, max=peak)"
@@ -213,6 +214,19 @@ MUTANTS = (
             ("a row too few", "torch.ceil", "torch.floor", _ENOUGH),
             ("the nearest number", "torch.ceil", "torch.round", _ENOUGH),
             ("not rounded", "torch.ceil(needed / spare)", "needed / spare", _ENOUGH),
+            ("a little less, rounded up", "torch.ceil(needed / spare)", "torch.ceil(needed / spare - 1e-12)", _ABOVE),
+            (
+                "a share less, rounded up",
+                "torch.ceil(needed / spare)",
+                "torch.ceil(needed / spare * (1 - 1e-12))",
+                _ABOVE,
+            ),
+            (
+                "nine decimals, rounded up",
+                "torch.ceil(needed / spare)",
+                "torch.ceil((needed / spare).round(decimals=9))",
+                _ABOVE,
+            ),
             ("a row too many", "torch.ceil(needed / spare)", "torch.ceil(needed / spare) + 1", _ENOUGH),
             ("one operation a pair", "2 * K", "K", _ENOUGH),
             ("the result not written", "(K + N)", "K", _ENOUGH),

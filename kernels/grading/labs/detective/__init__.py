@@ -199,7 +199,7 @@ EXERCISES = (
     _exercise(
         "distances",
         calls.distances,
-        {"one tile": {"n": 64}, "tiles": {"n": 256}, "odd": {"n": 200}, "few": {"n": 7}},
+        {"one tile": {"n": 64}, "tiles": {"n": 256}, "odd": {"n": 200}, "few": {"n": 7}, "long": {"n": 4_160}},
         {"tiles": {"n": range(320, 641, 64)}, "odd": {"n": range(65, 300)}},
         properties.ordered(
             hint="Let one warp be much faster than the other. Where does it go next, and what does it do there?"
@@ -212,6 +212,7 @@ EXERCISES = (
             "-1.7e38 or NaN. And which elements of x have been in `tile` by the end?",
         ),
         properties.right("odd", "few", name="also where the last tile is not full"),
+        properties.right("long", name="also for 4,160 points", hint="One tile at a time is enough."),
         counters.at_most(
             ("global_load_requests", "global_atomic_requests"),
             lambda n: 4 * _blocks(n) * (_blocks(n) + 1),
@@ -225,6 +226,7 @@ EXERCISES = (
             advice="within a tile the threads only read: none need wait",
         ),
         _NO_ATOMICS,
+        unwatched=("long",),
     ),
     _exercise(
         "running_sum",

@@ -29,8 +29,10 @@ def _blocks(random: torch.Generator, n: int) -> Call:
     return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x.flip(0)}, grid=(blocks(n, 32),), block=(32,))
 
 
-def _triangle(random: torch.Generator, M: int, N: int) -> Call:
+def _triangle(random: torch.Generator, M: int, N: int, infinite: bool = False) -> Call:
     x = whole(random, M, N)
+    if infinite:  # above the diagonal: 0 times infinity is NaN
+        x[torch.ones_like(x, dtype=torch.bool).triu(1)] = torch.inf
     args = {"y": torch.empty(M, N), "x": x, "M": M, "N": N}
     return Call(args, {"y": x.tril()}, grid=(blocks(N, 8), blocks(M, 4)), block=(8, 4))
 
@@ -98,7 +100,7 @@ DRILLS = (
     drill(
         "triangle",
         _triangle,
-        {"even": {"M": 8, "N": 16}, "odd": {"M": 13, "N": 11}},
+        {"even": {"M": 8, "N": 16}, "odd": {"M": 13, "N": 11}, "infinite": {"M": 6, "N": 9, "infinite": True}},
         {"odd": {"M": range(5, 30), "N": range(9, 30)}},
         "y[i, j] is x[i, j] where j ≤ i, and 0 elsewhere",
         {
@@ -107,6 +109,9 @@ DRILLS = (
             },
             "all of x: no element was set to 0": lambda x, **_: {"y": x},
             "0 on the diagonal, too: it belongs to x": lambda x, **_: {"y": x.tril(-1)},
+            "a product with 0, which is NaN where x is infinite: choose between x[i, j] and 0": lambda x, **_: {
+                "y": x * torch.ones_like(x).tril()
+            },
         },
         inside="A row needs a guard, and so does a column: i < M && j < N.",
         hint="i counts rows, by y; j counts columns, by x. The element i, j lies at i * N + j.",

@@ -54,7 +54,7 @@ def _prefix_sum(random: torch.Generator, n: int) -> Call:
 def _softmax_row(random: torch.Generator, M: int, N: int) -> Call:
     x = torch.randn(M, N, generator=random)
     x[0] += 85  # a float holds such an exponential, and not the sum of many
-    x[1, 0] -= 85  # nor that of the others less this one
+    x[1:2, 0] -= 85  # nor that of the others less this one
     args = {"y": torch.empty(M, N), "x": x, "N": N}
     return Call(args, {"y": x.double().softmax(1)}, {"y": x.softmax(1)}, grid=(M,), block=(64,))
 
@@ -135,7 +135,7 @@ DRILLS = (
     drill(
         "softmax_row",
         _softmax_row,
-        {"all": {"M": 3, "N": 64}, "few": {"M": 2, "N": 37}},
+        {"all": {"M": 3, "N": 64}, "few": {"M": 2, "N": 37}, "one": {"M": 2, "N": 1}},
         {"few": {"M": range(2, 5), "N": range(2, 64)}},
         "y[i, j] is exp(x[i, j]) divided by the sum of its row",
         {

@@ -175,6 +175,7 @@ EXERCISES = (
                 "of ctx is not.",
             ),
             properties.fact_property("kept", "nothing but x is kept", "right", properties.kept),
+            properties.on_a_gpu(),
             properties.fact_property(
                 "schemas",
                 "the schemas declare what is changed",
@@ -253,6 +254,7 @@ EXERCISES = (
                 "mutates_args has the names of the arguments that the operator writes to, and -> None says that it returns "
                 "nothing.",
             ),
+            properties.on_a_gpu(),
             properties.launched_once("it is one launch", {"launched": "ema_kernel"}),
             properties.opcheck(),
         ),

@@ -36,7 +36,8 @@ def differentiable(function: Callable, args: Mapping[str, Any]) -> tuple[Any, di
     "fake", "backward fake": how its fake implementation differs from an operator, in words, or None.
     "gradient": why there is none. "kept": what the backward keeps beside x. "schemas": a schema that is not right. "mixed":
     whether the gradient is that of a later call. "unnoticed": whether it was computed from
-    values of x that came later. "opcheck": what that found first. And those of `torch_compile.with_gradient`.
+    values of x that came later. "no GPU": the operators that have no implementation there. "opcheck": what that found first.
+    And those of `torch_compile.with_gradient`.
     """
     x, eps = layouts.matrix(args["x"], args["x_is"])[0], args["eps"]
     dy, _ = layouts.matrix(args["dy"], args["dy_is"])
@@ -57,6 +58,7 @@ def differentiable(function: Callable, args: Mapping[str, Any]) -> tuple[Any, di
     if facts["gradient"] or not backward.operators:
         return (y, dx), facts
     facts["backward fake"] = next(filter(None, (_fake(*one) for one in backward.operators)), None)
+    facts["no GPU"] = _without_cuda(forward, backward)
     facts["schemas"] = _misdeclared(forward, backward) if len(x) else None
     is_first = len(_held) == 1
     if is_first:
@@ -76,7 +78,7 @@ def in_place(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:
     """Observes f(average, value, decay), which changes average: that is the result. Facts:
 
     "operators", "launched": as above. "around": whether what lies beside average was changed. "schema": the names of the
-    arguments that it marks as changed, of those that were, and how many results it promises. "opcheck": as above.
+    arguments that it marks as changed, of those that were, and how many results it promises. "no GPU", "opcheck": as above.
     """
     average, memory = layouts.matrix(args["average"].clone(), args["average_is"])
     value, _ = layouts.matrix(args["value"], args["value_is"])
@@ -87,6 +89,7 @@ def in_place(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:
     if args["average_is"] == layouts.PART:
         facts["around"] = bool(differing(memory, beside)[:, [0, -2, -1]].any())
     if calls.operators:
+        facts["no GPU"] = _without_cuda(calls)
         schema = calls.operators[0][0]._schema
         declared = {one.name for one in schema.arguments if one.alias_info and one.alias_info.is_write}
         facts["schema"] = declared, calls.changed[0], len(schema.returns)
@@ -106,6 +109,12 @@ def _is_near(y: torch.Tensor, dx: torch.Tensor, x: torch.Tensor, dy: torch.Tenso
 
 def _names(calls: Calls) -> list[str]:
     return [one.name() for one, *_ in calls.operators]
+
+
+def _without_cuda(*calls: Calls) -> list[str]:
+    """Of the operators that were called, those that have no implementation for CUDA."""
+    names = [name for one in calls for name in _names(one)]
+    return [one for one in names if not torch._C._dispatch_has_computed_kernel_for_dispatch_key(one, "CUDA")]
 
 
 def _fake(operator: torch._ops.OpOverload, args: tuple, result: Any) -> str | None:

@@ -48,6 +48,14 @@ def an_operator(name: str) -> Property:
     return fact_property("operators", "PyTorch sees an operator", "runs", says, hint)
 
 
+def on_a_gpu() -> Property:
+    def says(operators: list[str], trial: Trial) -> str | None:
+        return f"{' and '.join(operators)} cannot be called on a GPU: no implementation for CUDA" if operators else None
+
+    hint = "device_types says where an implementation may run. By default, everywhere: so can the kernel."
+    return fact_property("no GPU", "it is there on a GPU, too", "right", says, hint)
+
+
 def right(output: str, *cases: str, name: str, stage: str, hint: str, **likes: Callable) -> Property:
     return replace(known_mistakes.right(output, cases=cases, name=name, likes=likes, hint=hint), stage=stage)
 

@@ -19,16 +19,17 @@ from kernels.grading.python import devices
 _WIDE = {"first": {"n": 6}, "other": {"n": 9}, "again": {"n": 6}, "alone": {"n": 1}, "many": {"n": 300}}
 _NARROW = {"narrow": {"n": 12, "narrow": True}}
 _EXACT = {"exact": {"n": 18, "exact": True}, "exact, too": {"n": 18, "exact": True}}
+_ABOVE = {"above": {"n": 2, "above": True}, "above, too": {"n": 2, "above": True}}
 
 
 def _whole(random: torch.Generator, low: int, high: int) -> int:
     return int(torch.randint(low, high, (), generator=random))
 
 
-def _batches(random: torch.Generator, n: int, narrow: bool = False, exact: bool = False) -> Call:
-    """narrow: of most products, no number of rows suffices. exact: see `_exact`."""
-    if exact:
-        return _exact(random)
+def _batches(random: torch.Generator, n: int, narrow: bool = False, exact: bool = False, above: bool = False) -> Call:
+    """narrow: of most products, no number of rows suffices. exact, above: see `_exact`, `_above`."""
+    if exact or above:
+        return _exact(random) if exact else _above(random)
     bandwidth, ridge = _whole(random, 30, 5_000), 3 * _whole(random, 4, 66)
     # The ridge point is no whole number, so that it is rounded; of narrow ones it is, and some of them lie on the edge.
     peak = bandwidth * ridge + (0 if narrow else bandwidth // 3)
@@ -55,6 +56,21 @@ def _exact(random: torch.Generator) -> Call:
         torch.tensor(one).double() for one in zip(*((K * s, N * s, s) for (_, K, N), s in every), strict=True)
     )
     return _call(K, N, itemsize, operations // common, moved // common)
+
+
+def _above(random: torch.Generator) -> Call:
+    """A machine and a product whose quotient is above a whole number M by less than a millionth of a millionth, and by more
+    than float64 rounds: what is divided is M times the divisor, and 1."""
+    while True:
+        M = 2 * _whole(random, 1, 5)
+        K, N = (2 * _whole(random, 750, 1_500) + 1 for _ in "KN")
+        spared = K * N + M * (K + N)
+        if math.gcd(spared, 2 * M * K * N) > 1:
+            continue
+        peak = pow(spared, -1, 2 * M * K * N)
+        if 1 << 42 < peak * K * N // M < 1 << 47:
+            k, n = torch.tensor([[K, N], [N, K]]).double()
+            return _call(k, n, torch.ones_like(k), peak, (peak * spared - 1) // (2 * M * K * N))
 
 
 def _call(K: Tensor, N: Tensor, itemsize: Tensor, peak: int, bandwidth: int) -> Call:
@@ -130,7 +146,7 @@ def _infinite() -> Property:
 LEAST_BATCH = exercise(
     "least_batch",
     call=_batches,
-    cases=_WIDE | _NARROW | _EXACT,
+    cases=_WIDE | _NARROW | _EXACT | _ABOVE,
     drawn={"other": {"n": range(3, 40)}, "many": {"n": range(100, 500)}, "narrow": {"n": range(9, 60)}},
     properties=(
         properties.finishes(),
@@ -149,6 +165,11 @@ LEAST_BATCH = exercise(
             name="exact where arithmetic takes as long as memory",
             hint="There the quotient is a whole number, but a fraction that was rounded before may end up a little above "
             "it. Multiply out, so that two whole numbers are divided, once: float64 has every whole number up to 2⁵³.",
+        ),
+        properties.right(
+            *_ABOVE,
+            name="a row more where the quotient is hardly above a whole number",
+            hint="Round up the quotient itself. Whoever takes away a little first, against rounding, has a row too few here.",
         ),
         at_once("products"),
     ),

@@ -214,6 +214,24 @@ _DISTANCES = (
     ),
     ("a tile read by atomics", _TILE, _TILE.replace("tile[j]", "atomicAdd(&tile[j], 0.0f)"), "no atomics"),
     ("a barrier at every element", _TILE, f"{{ {_ADD} __syncthreads(); }}", "at most two barriers a tile"),
+    (
+        "all points in one tile, of 4,096",
+        "sum = 0;",
+        """sum = 0;
+    __shared__ float all[4096];
+    for (int j = t; j < n; j += 64) all[j] = x[j];
+    __syncthreads();
+    for (int j = 0; j < n; ++j) sum += fabsf(mine - all[j]);
+    if (i < n) y[i] = sum;
+    return;""",
+        _ENDS,
+    ),
+    (
+        "the first 4,096 points",
+        "first < n;",
+        "first < min(n, 4096);",
+        "also for 4,160 points",
+    ),
 )
 
 MUTANTS = [

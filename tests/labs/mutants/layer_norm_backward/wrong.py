@@ -16,6 +16,7 @@ _WIDTHS = "narrow rows and wide ones"
 _FEW = "any number of rows, even fewer than programs"
 _MEAN = "stable where a row's mean is large"
 _HALF = "also in float16 and bfloat16"
+_ROUNDED = "dweight: rounded once"
 _RACE = "no program depends on another"
 _ATOMICS = "no atomic additions: the same bits every time"
 _READ = "dy and x are read once"
@@ -99,6 +100,12 @@ MUTANTS = [
         ("dbias of g", "dbias += dy", "dbias += g", _DBIAS),
         ("sums in half precision", "dbias += dy", "dbias = (dbias + dy).to(tl.float16).to(tl.float32)", _DBIAS),
         ("the last program's sums lost", "dbias.sum(0)", "dbias[:-1].sum(0)", _DBIAS),
+        (
+            "the normalised row rounded to 16 bits",
+            "dweight += dy * n",
+            "dweight += dy * n.to(dx_ptr.dtype.element_ty).to(tl.float32)",
+            _ROUNDED,
+        ),
         ("dweight of x", "dweight += dy * n", "dweight += dy * x", _DWEIGHT),
         ("no eps", "variance + eps", "variance", _DWEIGHT),
         ("eps outside of the root", _RSTD, "rstd = 1 / (tl.sqrt(variance) + eps)", _DWEIGHT),

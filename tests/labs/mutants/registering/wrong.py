@@ -19,6 +19,7 @@ _OWN = "a backward has the x of its own forward"
 _SCHEMAS = "the schemas declare what is changed"
 _LAUNCH = "forward and backward are one launch each"
 _FAKE_BACKWARD = "the backward's fake implementation describes the result, too"
+_ON_GPU = "it is there on a GPU, too"
 _OPCHECK = "opcheck finds nothing"
 _BREAK = "one graph, with no break"
 _ONCE = "compiled once for all sizes"
@@ -163,6 +164,13 @@ MUTANTS = [
             f"    {_CALL.replace('ctx.eps', 'LAST[0]')}",
             _OWN,
         ),
+        ("a backward for CPUs", _BACKWARD_OP, _BACKWARD_OP.replace("()", '(), device_types="cpu"'), _ON_GPU),
+        (
+            "a forward for CPUs",
+            '("course::rms_norm", mutates_args=())',
+            '("course::rms_norm", mutates_args=(), device_types="cpu")',
+            _ON_GPU,
+        ),
         (
             "a backward that says it changes dy",
             _BACKWARD_OP,
@@ -265,6 +273,12 @@ MUTANTS = [
             "average.copy_(new)\n    if average.stride(0) > average.shape[1]:\n"
             "        average.as_strided((1,), (1,), 0).fill_(0)",
             _AROUND,
+        ),
+        (
+            "an update for CPUs",
+            'mutates_args={"average"}',
+            'mutates_args={"average"}, device_types="cpu"',
+            _ON_GPU,
         ),
         ("nothing marked as changed", 'mutates_args={"average"}', "mutates_args=()", _SCHEMA),
         ("everything marked as changed", 'mutates_args={"average"}', 'mutates_args={"average", "value"}', _SCHEMA),
