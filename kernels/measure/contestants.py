@@ -124,7 +124,8 @@ def setting(direction: str) -> contextlib.ExitStack:
 
 
 def host_times(op: Operation, case: Case, taking_part: Sequence[Contestant], device: str) -> dict[str, float]:
-    """Microseconds of host time of a forward call on no rows at all, by contestant; without peers that refuse that.
+    """Microseconds of host time of a forward call on no rows at all, by contestant; without those that refuse that, as all do
+    where a largest value is asked for.
 
     The contestants take turns, and of its rounds each has the least: what else the computer does only adds to them.
     """
@@ -137,8 +138,7 @@ def host_times(op: Operation, case: Case, taking_part: Sequence[Contestant], dev
             with torch.no_grad():
                 taken = host_us(lambda call=call: call(data), device)
         except Exception:
-            if contestant.kind != "peer":
-                raise
+            continue
         else:
             found[contestant.name] = min(taken, found.get(contestant.name, taken))
     return found

@@ -3,6 +3,7 @@
 gather     one program an index and a part of its row.
 atomic     backward: an atomic addition for each value that comes, into float32.
 collect    backward: each token finds the next one of the same row, and the first of them adds all up, in their order.
+sorted     backward: tokens are sorted by their rows, by PyTorch; the first of each run of alike ones adds them up.
 """
 
 import torch
@@ -76,6 +77,25 @@ def embedding_backward_collect_kernel(
     tl.store(dweight_ptr + row * D + columns, sums, mask=columns < D)
 
 
+@triton.jit
+def embedding_backward_sorted_kernel(
+    dy_ptr, sorted_ptr, order_ptr, dweight_ptr, dy_stride, T, V, D, padding, BLOCK_D: tl.constexpr
+):
+    at, columns = tl.program_id(0), tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    row = tl.load(sorted_ptr + at)
+    tl.device_assert((row >= 0) & (row < V), "index: expected 0 to the number of rows of weight - 1")
+    before = tl.load(sorted_ptr + at - 1, mask=at > 0, other=-1)
+    if (before == row) | (row == padding):
+        return
+    sums, own = tl.zeros((BLOCK_D,), tl.float32), row
+    while own == row:  # the next token is known before this one's gradient is there
+        dy_at = dy_ptr + tl.load(order_ptr + at) * dy_stride
+        at += 1
+        own = tl.load(sorted_ptr + at, mask=at < T, other=-1)
+        sums += tl.load(dy_at + columns, mask=columns < D, other=0.0).to(tl.float32)
+    tl.store(dweight_ptr + row * D + columns, sums, mask=columns < D)
+
+
 def tile(D: int) -> dict[str, int]:
     block = min(triton.next_power_of_2(D), WIDEST_BLOCK)
     return {"BLOCK_D": block, "num_warps": max(block // 512, 1)}
@@ -127,8 +147,24 @@ def collect(dy, index, weight, padding_idx):
     return dweight
 
 
+def by_sorting(dy, index, weight, padding_idx):
+    """Deterministic: the sort is stable, and a row adds up its tokens in their order."""
+    dweight = empty_contiguous(weight)
+    if not dweight.numel():
+        return dweight
+    launch(embedding_zeros_kernel, (triton.cdiv(dweight.numel(), 4_096),), dweight, dweight.numel(), BLOCK=4_096)
+    if dy.numel():
+        (V, D), T, rows, options = weight.shape, index.numel(), as_rows(dy), tile(weight.shape[1])
+        ordered = index.reshape(-1).sort(stable=True)
+        grid, padding = (T, triton.cdiv(D, options["BLOCK_D"])), -1 if padding_idx is None else padding_idx
+        arguments = (rows, ordered.values, ordered.indices, dweight, rows.stride(0), T, V, D, padding)
+        launch(embedding_backward_sorted_kernel, grid, *arguments, **options, **ASSERTING)
+    return dweight
+
+
 FORWARD = (rung(4, "gather", gather, "one program an index and a part of its row"),)
 BACKWARD = (
     rung(4, "atomic", atomic, "an atomic addition for each value", deterministic=False),
     rung(4, "collect", collect, "the first token of a row adds up all of them"),
+    rung(4, "sorted", by_sorting, "tokens sorted by their rows, runs of alike ones added up"),
 )

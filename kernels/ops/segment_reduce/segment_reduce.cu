@@ -69,10 +69,9 @@ __global__ void segment_warp(const T* x, const long long* offsets, T* y, long lo
     store_sum(y + s * D, sum, offsets[s + 1] - offsets[s], at, D, mean);
 }
 
-// The segment that row t is in: the last that begins at t or before it.
-__device__ long long segment_of(const long long* offsets, long long S, long long t)
+// The segment, from `low` to `high` - 1, that row t is in: the last that begins at t or before it.
+__device__ long long segment_of(const long long* offsets, long long low, long long high, long long t)
 {
-    long long low = 0, high = S;
     while (high - low > 1) {
         const long long middle = (low + high) / 2;
         if (offsets[middle] <= t)
@@ -93,11 +92,11 @@ __global__ void segment_parts(const T* x, const long long* offsets, T* y, float*
     if (first >= rows) return;  // whole warps
     const long long last = min(first + PART, rows);
     const Place at(across, SIZE);
-    long long s = segment_of(offsets, S, first);
+    long long s = segment_of(offsets, 0, S, first);
     for (long long t = first; t < last; ++s) {
         check(offsets, s, S, rows);
+        if (offsets[s] == offsets[s + 1]) s = segment_of(offsets, s, S, t);  // there may be many without rows
         const long long begin = offsets[s], end = offsets[s + 1], here = min(end, last);
-        if (begin == end) continue;
         const Floats<SIZE> sum = sum_of_rows<SIZE>(x, x_stride, t, here, at, D);
         if (begin >= first && end <= last)
             store_sum(y + s * D, sum, end - begin, at, D, mean);
@@ -126,7 +125,7 @@ __global__ void segment_join(const float* partial, const long long* offsets, T* 
     store_sum(y + s * D, sum, end - begin, at, D, mean);
 }
 
-// Each row of a part gets the gradient of its segment.
+// Each row of a part gets the gradient of its segment, which it looks up among those of the part.
 template <typename T, int SIZE, int PART>
 __global__ void segment_backward(const T* dy, const long long* offsets, T* dx, long long dy_stride, long long S,
                                  long long rows, int D, int across, bool mean)
@@ -136,14 +135,12 @@ __global__ void segment_backward(const T* dy, const long long* offsets, T* dx, l
     const long long last = min(first + PART, rows);
     const Place at(across, SIZE);
     if (at.column >= D) return;
-    long long s = segment_of(offsets, S, first);
-    for (long long t = first; t < last; ++s) {
+    const long long low = segment_of(offsets, 0, S, first), high = segment_of(offsets, low, S, last - 1) + 1;
+    for (long long t = first + at.row; t < last; t += at.height) {
+        const long long s = segment_of(offsets, low, high, t), many = offsets[s + 1] - offsets[s];
         check(offsets, s, S, rows);
-        const long long many = offsets[s + 1] - offsets[s], here = min(offsets[s + 1], last);
-        if (many == 0) continue;
         Floats<SIZE> come = load_floats<SIZE>(dy + s * dy_stride + at.column);
         for (int i = 0; mean && i < SIZE; ++i) come.at[i] /= (float)many;
-        for (t += at.row; t < here; t += at.height) store_floats(dx + t * D + at.column, come);
-        t = here;
+        store_floats(dx + t * D + at.column, come);
     }
 }

@@ -85,7 +85,11 @@ def segment_parts_kernel(
             else:
                 slot = part * 2 + (begin >= first).to(tl.int64)
                 tl.store(partial_ptr + slot * D + columns, sums, mask=columns < D)
-        t, s = tl.maximum(t, here), s + 1
+        t = tl.maximum(t, here)
+        if begin < end:
+            s += 1
+        else:  # there may be many without rows
+            s = segment_of(offsets_ptr, S, t)
 
 
 @triton.jit
@@ -114,19 +118,26 @@ def segment_backward_kernel(
 ):  # fmt: skip
     part, columns = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     first, last = part * PART, tl.minimum((part + 1) * PART, T)
-    t, s = first, segment_of(offsets_ptr, S, first)
-    while t < last:
-        begin, end = ends(offsets_ptr, s, S, T)
-        here = tl.minimum(end, last)
-        dy = tl.load(dy_ptr + s * dy_stride + columns, mask=columns < D, other=0.0).to(tl.float32)
+    least = segment_of(offsets_ptr, S, first)
+    segments = segment_of(offsets_ptr, S, last - 1) + 1 - least  # of the part: each row looks for its own among them
+    for start in range(0, PART, ROWS):
+        t = first + start + tl.arange(0, ROWS)
+        low = tl.zeros((ROWS,), tl.int64) + least
+        high, span = low + segments, segments
+        while span > 1:
+            middle = (low + high) // 2
+            below = tl.load(offsets_ptr + middle) <= t
+            low, high = tl.where(below, middle, low), tl.where(below, high, tl.maximum(middle, low + 1))
+            span -= span // 2
+        begin, end = tl.load(offsets_ptr + low), tl.load(offsets_ptr + low + 1)
+        tl.device_assert(
+            (t >= last) | ((begin <= t) & (t < end)), "offsets: expected numbers that do not fall, up to rows"
+        )
+        inside = (t < last)[:, None] & (columns < D)[None, :]
+        dy = tl.load(dy_ptr + low[:, None] * dy_stride + columns[None, :], mask=inside, other=0.0).to(tl.float32)
         if MEAN:
-            dy = tl.div_rn(dy, tl.maximum(end - begin, 1).to(tl.float32))
-        while t < here:
-            rows = t + tl.arange(0, ROWS)[:, None]
-            inside = (rows < here) & (columns < D)[None, :]
-            tl.store(dx_ptr + rows * D + columns[None, :], tl.broadcast_to(dy[None, :], (ROWS, BLOCK_D)), mask=inside)
-            t += ROWS
-        t, s = here, s + 1
+            dy = tl.div_rn(dy, tl.broadcast_to(tl.maximum(end - begin, 1).to(tl.float32)[:, None], (ROWS, BLOCK_D)))
+        tl.store(dx_ptr + t[:, None] * D + columns[None, :], dy, mask=inside)
 
 
 def tile(D: int) -> dict[str, int]:
