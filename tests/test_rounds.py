@@ -89,7 +89,7 @@ def timed(monkeypatch):
         monkeypatch.setattr(rounds, "time_together", doctored("single", single))
         monkeypatch.setattr(rounds, "time_graphs", doctored("graphs", graphs or {}))
         monkeypatch.setattr(rounds, "refusals", lambda calls, inputs, prepare: refused or {})
-        monkeypatch.setattr(rounds, "slow", lambda calls, inputs, prepare: slow or {})
+        monkeypatch.setattr(rounds, "slow", lambda kinds, calls, inputs, prepare: slow or {})
         return rounds.time_point(KINDS, dict.fromkeys(single), lambda seed: {}, device, lambda name, one: one), turns
 
     return timed
@@ -136,7 +136,8 @@ def test_a_slow_call_is_told_from_a_slow_compiler(monkeypatch):
     clock = iter([0.0, 9.0, 9.0, 9.5, 9.5, 9.55, 10.0, 10.3, 11.0, 11.25, 12.0, 12.3])
     monkeypatch.setattr(rounds.time, "perf_counter", lambda: next(clock))
     calls = {"compiles": lambda data: None, "slow": lambda data: None}
-    assert rounds.slow(calls, lambda seed: {}, lambda name, data: data) == {"slow": "a call takes 0.25 s"}
+    kinds = dict.fromkeys(calls, "variant")
+    assert rounds.slow(kinds, calls, lambda seed: {}, lambda name, data: data) == {"slow": "a call takes 0.25 s"}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a graph is captured on a GPU only")
@@ -146,3 +147,16 @@ def test_every_variant_is_captured_and_its_last_output_is_right(direction):
     assert not [name for name, why in compared.absent.items() if "/" in name and "captured" in why]
     assert {row.graph_calls for row in compared.rows} == {GRAPH_CALLS}
     assert all(0 < row.median_ms < 0.1 and row.max_error_ratio <= 1 for row in compared.rows if row.kind != "peer")
+
+
+def test_a_peer_that_refuses_is_named_and_a_variant_that_does_is_an_error(monkeypatch):
+    monkeypatch.setattr(rounds.torch.cuda, "synchronize", lambda: None)
+
+    def narrow(data):
+        raise RuntimeError("at most 65,536 columns\nand more words")
+
+    calls = {"liger": narrow, "ours": lambda data: None}
+    found = rounds.slow({"liger": "peer", "ours": "variant"}, calls, lambda seed: {}, lambda name, data: data)
+    assert found == {"liger": "RuntimeError: at most 65,536 columns"}
+    with pytest.raises(RuntimeError, match="at most"):
+        rounds.slow({"liger": "variant"}, {"liger": narrow}, lambda seed: {}, lambda name, data: data)

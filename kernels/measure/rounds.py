@@ -54,7 +54,7 @@ def time_point(
     """
     if device == "cpu":
         return Timed(*time_together(calls, inputs, device, ROUNDS, prepare=prepare))
-    refused = slow(calls, inputs, prepare)
+    refused = slow(kinds, calls, inputs, prepare)
     calls = {name: call for name, call in calls.items() if name not in refused}
     timer, graph_calls = time_together, None
     timed = Timed(*timer(calls, inputs, device, ROUNDS, prepare=prepare), refused=refused)
@@ -69,12 +69,23 @@ def time_point(
 
 
 def slow(
-    calls: Mapping[str, Callable[[dict], object]], inputs: Callable[[int], dict], prepare: Prepare
+    kinds: Mapping[str, str],
+    calls: Mapping[str, Callable[[dict], object]],
+    inputs: Callable[[int], dict],
+    prepare: Prepare,
 ) -> dict[str, str]:
-    """Whose calls take longer than SLOW on the GPU, and how long they take: of three, since the first ones may compile."""
+    """Whose calls take longer than SLOW on the GPU, and how long they take: of three, since the first ones may compile. And
+    which peers refuse these inputs: what they raise."""
     found, data = {}, inputs(0)
     for name, call in calls.items():
-        ready = prepare(name, data)
+        try:
+            ready = prepare(name, data)
+            call(ready)
+        except Exception as error:
+            if kinds[name] != "peer":
+                raise
+            found[name] = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            continue
         least = float("inf")
         for _ in range(3):
             torch.cuda.synchronize()

@@ -1,8 +1,8 @@
 """Level 5: the Python side of reduction_packs.cu and reduction_spread.cu, which load and store 16 bytes at once.
 
-Both have blocks of 256 threads: over rows as many for each row as have all its vectors on their way, over columns as many side by
-side as a warp has, each with as many columns as the rows' alignment allows. Where these blocks leave multiprocessors idle, each
-is divided into parts, which are joined always in the same order: on one kind of GPU a call gives the same bits again.
+Both have blocks of 256 threads: over rows as many for each row as have all its vectors on their way, over columns as many side
+by side as a warp has, each with as many columns as the rows' alignment allows. Where these blocks leave multiprocessors idle,
+each is divided into parts, which are joined always in the same order: on one kind of GPU a call gives the same bits again.
 """
 
 from pathlib import Path

@@ -111,7 +111,7 @@ def segment_join_kernel(
     tl.store(y_ptr + s * D + columns, sums, mask=columns < D)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["S"])  # of a known S = 1 Triton 3.6 fails to compile the search
 def segment_backward_kernel(
     dy_ptr, offsets_ptr, dx_ptr, dy_stride, S, T, D,
     MEAN: tl.constexpr, PART: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
