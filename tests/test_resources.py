@@ -51,14 +51,16 @@ SPILLS = {
         "around the call that a failed assertion makes: without assertions none spills",
     ),
     "decode_registers.cu": ({"sm_75": 480}, "four queries and their sums in at most 128 registers"),
+    "segment_backward_kernel": (
+        {"sm_80": 76, "sm_90": 0, "": 32},
+        "32 rows of 128 columns, and of each row its segment and the place of its gradient",
+    ),
     "decode_split_kernel": (
         {"sm_75": 1_100},
         "before sm_80 Triton multiplies without tensor cores, and whole operands are in registers",
     ),
 }
 FEW = 32  # bytes: what any kernel may spill on a target that is not the reference
-
-UNSTORED: dict[str, str] = {}
 
 
 def here(versions):
@@ -126,7 +128,7 @@ def test_every_operation_with_kernels_is_stored():
     with_kernels = {
         name for name in kernels.operations() if any(v.level >= 4 for v in kernels.operation(name).variants)
     }
-    assert set(STORED) == with_kernels - set(UNSTORED), IF_MEANT
+    assert set(STORED) == with_kernels, IF_MEANT
 
 
 def test_no_kernel_spills():

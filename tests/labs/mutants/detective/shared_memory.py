@@ -192,7 +192,7 @@ _DISTANCES = (
         "i < n ? x[t] : 0",
         "y[i] is the sum of the distances to all points",
     ),
-    ("a sum of no value at first", "sum = 0;", "sum;", "y[i] is the sum of the distances to all points"),
+    ("a sum of no value at first", "sum = 0;", "sum;", "no race, and no uninitialised read"),
     (
         "a tile of eighths",
         "tile[t] = x[first + t];",
