@@ -163,6 +163,12 @@ EXERCISES = (
                 name="also in float16 and bfloat16",
                 hint="y has the dtype of x. tl.store rounds to it.",
             ),
+            _right(
+                cases=["large"],
+                name="stable where |x + bias| is large",
+                likes={_OVERFLOW: _rounded_sum},
+                hint="In which dtype is the sum taken? Convert each value as it is loaded.",
+            ),
             rounded_once(
                 "y",
                 "float16",
@@ -170,12 +176,6 @@ EXERCISES = (
                 name="y: rounded once",
                 few=1 / 16,  # 1 + erf of far below 0 has few bits
                 hint="Φ(u) and the product stay float32 until tl.store.",
-            ),
-            _right(
-                cases=["large"],
-                name="stable where |x + bias| is large",
-                likes={_OVERFLOW: _rounded_sum},
-                hint="In which dtype is the sum taken? Convert each value as it is loaded.",
             ),
             launches.one_launch(
                 hint="torch.empty_like allocates and launches nothing; leave everything else to the kernel."

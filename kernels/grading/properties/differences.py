@@ -46,4 +46,5 @@ def _slice(chosen: torch.Tensor) -> str:
 
 
 def _number(value: torch.Tensor, digits: int) -> str:
-    return f"{float(value):.{digits}g}" if value.is_floating_point() else str(int(value))
+    exact = not value.is_floating_point() and not value.is_complex()
+    return str(int(value)) if exact else f"{value.item():.{digits}g}"
