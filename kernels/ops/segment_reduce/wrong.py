@@ -48,7 +48,7 @@ wrong = partial(variant, SIGNATURE, __file__, forward=segment_reduce)
 FIRST_LANES = edited(cuda.warp, "sum.at[i] += __shfl_xor_sync(0xffffffff, sum.at[i], apart);", "continue;")
 LEFT_AT_ENDS = edited(cuda.parts, "sum.at[0] += partial[(from * 2 + 1) * D + at.column];", "sum.at[0] += 0.0f;")
 WRONG_SLOT = edited(cuda.parts, "(begin >= first)) * D", "(begin > first)) * D")
-PART_ALONE = edited(cuda.backward, "t += at.row; t < here", "t += at.row; t < min(here, first + PART / 2)")
+PART_ALONE = edited(cuda.backward, "t < last; t += at.height", "t < min(last, first + PART / 2); t += at.height")
 VARIANTS = (
     wrong(1, "next-row", "counts the row at a segment's end to it", forward=with_the_next_row),
     wrong(1, "narrow-sums", "rounds the sum to bfloat16 at every row", forward=narrow_sums),
