@@ -132,9 +132,9 @@ def bench(
     where, asked = _device(device), _operations(ops)
     if json_folder is not None:
         _can_store(json_folder, where, compare, quick)
+    points = _drawn(asked, count, seed, where, compare or quick) if count else benching.points(asked, where, quick)
     before = _stored(asked, where) if compare else []
-    points = [at for op in asked for at in drawn(op, count, seed)] if count else benching.points(asked, where, quick)
-    run = Bench(points, where, minutes, json_folder, fresh, "drawn" if count else "operations")
+    run = Bench(points, where, minutes, json_folder, fresh, seed if count else None)
     for comparison in _progress(run, len(points), "bench"):
         out.print(comparison)
     if json_folder is not None:
@@ -208,6 +208,22 @@ def _can_store(folder: Path, device: str, compare: bool, quick: bool) -> None:
     if folder.resolve() == FOLDER and (compare or quick):
         option = "--compare holds what is stored there against this run" if compare else "--quick times a part of that"
         raise typer.BadParameter(f"--json {folder}: {option}; name another folder")
+
+
+def _drawn(
+    ops: list[kernels.Operation], count: int, seed: int, device: str, of_bench_cases: bool
+) -> list[benching.Point]:
+    """The points of --drawn; a usage error where they cannot be timed, or where nothing is held against them."""
+    if device != "cuda":
+        raise typer.BadParameter(
+            "--drawn times levels 4 and 5, and this run would be on a CPU, whose times of them say nothing"
+        )
+    if of_bench_cases:
+        raise typer.BadParameter("--compare and --quick are of bench cases, and --drawn times none of them")
+    try:
+        return [at for op in ops for at in drawn(op, count, seed)]
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _stored(ops: list[kernels.Operation], device: str) -> list[dict]:

@@ -154,3 +154,12 @@ def test_points_drawn_from_a_seed_are_the_same_again_and_not_those_of_another():
 def test_an_operation_without_shapes_to_draw_says_so():
     with pytest.raises(ValueError, match="decode: no shapes"):
         drawn(kernels.operation("decode"), 1, 0)
+
+
+def test_drawn_points_of_another_seed_are_not_gone_on_with(ops, machine, tmp_path):
+    for seed, left in ((7, 4), (7, 0), (8, 4)):
+        run = Bench(points(ops[:1], "cuda")[:4], "cuda", 60, tmp_path, seed=seed)
+        assert len(list(run)) == left
+        found = json.loads((tmp_path / "drawn" / "layer_norm" / "h200.json").read_text())
+        assert (found["machine"]["seed"], len(found["rows"])) == (seed, 4)
+    assert not (tmp_path / "operations").exists()

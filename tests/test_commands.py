@@ -177,7 +177,7 @@ def doctored(monkeypatch):
     def measured(backward=None, params=None, **times):
         """`params` says at which case, the other is as before."""
 
-        def compare(op, case, device, direction, ceilings):
+        def compare(op, case, variants, device, direction, ceilings):
             here = times if direction == "forward" else backward or before
             return comparison(case, direction, **(here if case.params == (params or {}) else before))
 
@@ -316,3 +316,16 @@ def test_serve_names_what_it_cannot_serve(run, tmp_path):
     for options, said in (((), "expected a file that kernels.serving.export wrote"), (("--port", "-1"), "--port")):
         done = run("serve", str(tmp_path / "model.pt2"), *options)
         assert done.exit_code == 2 and said in re.sub(r"[\s│]+", " ", done.output)
+
+
+def test_drawn_shapes_are_refused_where_they_say_nothing(run, monkeypatch):
+    def refused(*words):
+        done = run("bench", *words, "--drawn", "2")
+        assert done.exit_code == 2
+        return re.sub(r"[\s│]+", " ", done.output)
+
+    assert "this run would be on a CPU" in refused("layer_norm", "--device", "cpu")
+    monkeypatch.setattr(main, "_device", lambda device: "cuda")
+    assert "are of bench cases" in refused("layer_norm", "--compare")
+    assert "are of bench cases" in refused("layer_norm", "--quick")
+    assert "decode: no shapes are drawn of it" in refused("decode")

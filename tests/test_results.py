@@ -1,8 +1,10 @@
 """Stored results: a file for each operation and GPU, in rows that say what they are a time of."""
 
 import json
+from pathlib import Path
 
 import pytest
+from docutils import nodes
 
 from kernels.measure import results
 from kernels.measure.compare import Comparison, Row
@@ -96,3 +98,20 @@ def test_what_is_in_no_commit_has_none(monkeypatch):
     assert results.commit() is None
     monkeypatch.setenv("KERNELS_COMMIT", "def")
     assert results.commit() == "def"
+
+
+def test_the_page_counts_the_drawn_points_of_each_level_that_are_reached(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "book" / "_ext"))
+    drawn = pytest.importorskip("drawn")
+    point = {"operation": "op", "direction": "forward", "dtype": "float32", "max_error_ratio": 0.1}
+
+    def rows(width, four, five):
+        times = (("triton/a", "variant", 4, four), ("cuda/b", "variant", 5, five), ("torch", "peer", None, 1.0))
+        of = [point | {"contestant": n, "kind": k, "level": at, "median_ms": ms} for n, k, at, ms in times]
+        return [row | {"shape": [2, width]} for row in of]
+
+    data = {"op": results.Results({"gpu": "a GPU"}, {}, rows(8, 1.0, 2.0) + rows(9, 0.01, 0.5))}
+    cells = [entry.astext() for entry in drawn.summary("gpu", data).findall(nodes.entry)]
+    assert cells[5:10] == ["op", "level 4", "2 of 2", "1 of 1", "50.50"]
+    assert cells[10:] == ["op", "level 5", "1 of 2", "1 of 2", "1.25"]
+    assert "The 1 that have not reached" in drawn.missed(data).astext()

@@ -11,13 +11,12 @@ from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import has, multiprocessors, target
+from kernels.row_parts import few_rows
 
 SHARED_ROWS = DEVICE / "shared_rows.cuh"
 WIDEST_OF_BLOCK = 5_120  # vectors of a row, up to which a block takes it alone
 WIDE = 1_024  # vectors of a row, from which a cluster may take it
-THREADS_AT_ONCE = (
-    2_048  # of a multiprocessor: where each vector of a matrix has one, a thread takes one, to be done soon
-)
+THREADS_AT_ONCE = 2_048  # of a multiprocessor: where every vector of a matrix has one, a thread takes one
 CLUSTER = 8  # blocks: as many as every GPU with clusters grants
 STATIC_SHARED_BYTES = 1_024  # at most, beside the dynamic
 
@@ -57,7 +56,7 @@ def launch_shared_rows(
 def few_wide_rows(matrix: torch.Tensor) -> bool:
     """Whether a block for each row would leave half of the multiprocessors without one, and a row is worth several."""
     M, N = matrix.shape
-    return N * matrix.itemsize >= WIDE * VECTOR_BYTES and multiprocessors(matrix.device) >= 2 * M
+    return N * matrix.itemsize >= WIDE * VECTOR_BYTES and few_rows(M, matrix.device)
 
 
 def vectors_of_row(out: torch.Tensor, *given: torch.Tensor) -> int:
@@ -77,6 +76,6 @@ def vector_parameters(vectors: int, cluster: int, of_thread: int = 4) -> tuple[i
     elif of_thread > 1 and vectors > of_thread * WARP:
         threads = min(1 << (vectors // of_thread).bit_length() - 1, MOST_THREADS)
     else:  # neighbouring threads read 64 bytes at least
-        threads = max(power_of_2_from(-(-vectors // of_thread)), min(power_of_2_from(vectors), 4))
-        threads = min(threads, MOST_THREADS)
+        wanted = max(power_of_2_from(-(-vectors // of_thread)), min(power_of_2_from(vectors), 4))
+        threads = min(wanted, MOST_THREADS)
     return -(-vectors // threads), threads, 128 // threads if threads < WARP else max(64 // threads, 1)

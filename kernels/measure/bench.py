@@ -51,7 +51,7 @@ class Bench:
         minutes: none is begun that would end after so many, were it to take as long as the longest so far.
         folder: of results, in which those of this machine and commit are gone on with; None stores nothing.
         fresh: stored results are not gone on with but replaced, each file when its first point is timed.
-        family: the folder within `folder`: "operations", or "drawn" for points of no list.
+        seed: that the points were drawn from, if they were: they are stored by themselves, and gone on with from one seed.
 
     Attributes:
         left: points that there was no time for.
@@ -63,7 +63,7 @@ class Bench:
     minutes: float
     folder: Path | None = None
     fresh: bool = False
-    family: str = "operations"
+    seed: int | None = None
     left: list[Point] = field(default_factory=list)
     results: dict[str, Results] = field(default_factory=dict)
 
@@ -89,11 +89,11 @@ class Bench:
     @cached_property
     def machine(self) -> dict:
         """The facts of the machine, where results are stored."""
-        return facts() if self.folder else {}
+        return (facts() | ({} if self.seed is None else {"seed": self.seed})) if self.folder else {}
 
     def path(self, operation: str) -> Path:
         """The results file of an operation."""
-        return path_of(operation, self.machine["gpu"], self.folder, self.family)
+        return path_of(operation, self.machine["gpu"], self.folder, "operations" if self.seed is None else "drawn")
 
     @cached_property
     def _ceilings(self) -> dict:

@@ -54,8 +54,8 @@ class Row:
         peer_spread, copy_spread: of the ratio to the best peer and to the copy; see kernels.measure.ratios.
         rounds: in which the times were taken.
         graph_calls: in each CUDA graph that was timed; None where single calls were.
-        host_us: microseconds of host time of a call on no rows at all; None for a backward, a copy, and who refuses such
-            a call.
+        host_us: microseconds of host time of a call on no rows at all; None for a backward, a copy, and a peer or an
+            operation that refuses such a call.
     """
 
     operation: str

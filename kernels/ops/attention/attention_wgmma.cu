@@ -4,7 +4,7 @@
 // and values, which come into a ring of SLOTS tiles in the order in which they are used, K K V K V … V, from the last that are
 // seen to the first. The other two, the consumers, have 64 queries each. While the tensor cores multiply weights of some keys
 // with their values, a consumer has the next keys' scores already and computes their weights. That the two take turns to hand
-// products to the tensor cores, as there, was tried and is not faster here: one is soon a little behind the other by itself.
+// products to the tensor cores, as there, was tried and is not faster here (book/results/tried/attention_turns.json).
 //
 // Weights never leave registers: where wgmma leaves scores is where it takes a factor from. Lines of 64 features, 128 bytes, are
 // swizzled by TMA: a tile of keys is WIDTH / 64 parts of KEYS lines.

@@ -11,9 +11,7 @@ from kernels.operation import Case
 from kernels.row_cases import EPS, each, generator, row_cases, rows, strided, vector
 
 MOST_ATOMICS = 128
-MANY = (
-    REFERENCE_MULTIPROCESSORS // 2 + 1
-)  # rows from which long ones are not divided in the forward: see kernels.row_parts
+MANY = REFERENCE_MULTIPROCESSORS // 2 + 1  # rows from which long ones are not divided: see kernels.row_parts
 LONG = 8_192  # columns beyond which rows are long
 
 CASES = row_cases(

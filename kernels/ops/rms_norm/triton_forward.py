@@ -15,8 +15,8 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.machine import multiprocessors
 from kernels.operation import Variant
+from kernels.row_parts import few_rows
 from kernels.triton import row_tiles
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import row_tile
@@ -97,8 +97,7 @@ def by_rows(x, weight, y, eps) -> None:
 
 def by_parts(x, weight, y, eps) -> None:
     M, N = x.shape
-    few = multiprocessors(x.device) // 2
-    if few < M or N <= WIDEST_KEPT:
+    if not few_rows(M, x.device) or N <= WIDEST_KEPT:
         return by_rows(x, weight, y, eps)
     S = triton.cdiv(N, PART["BLOCK_N"])
     squares = torch.empty((M, S), dtype=torch.float32, device=x.device)
