@@ -234,8 +234,10 @@ def test_what_a_kernel_prints_is_shown_once_and_cut():
     right = "    int d = i % D, s = i / D % S, h = i / D / S % H, b = i / D / S / H;\n"
     right += "    y[i] = x[((b * S + s) * H + h) * D + d];\n"
     report = graded(right + '    if (i == 0) printf("%d\\n", S);')
+    asked = exercise("permuted_copy")
+    watched = [sizes for case, sizes in asked.cases.items() if case not in asked.unwatched]
     assert report.passed
-    assert report.printed == "".join(f"{sizes['S']}\n" for sizes in exercise("permuted_copy").cases.values())
+    assert report.printed == "".join(f"{sizes['S']}\n" for sizes in watched)
     assert len(graded(right + '    printf("%f\\n", x[i]);').printed) < 2_100
 
 

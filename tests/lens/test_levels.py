@@ -9,7 +9,8 @@ import kernels
 from kernels import lens
 from kernels.machine import compiler, interpreting
 from kernels.operation import LEVELS
-from kernels.ops.layer_norm import triton_backward_wide
+from kernels.ops.layer_norm import triton_backward_wide, triton_forward
+from kernels.triton import row_tiles
 
 OP = kernels.operation("layer_norm")
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C++ compiler, which Inductor needs")
@@ -136,7 +137,7 @@ def test_five_levels_in_one_table():
     assert asked["native"] == asked["torchscript"] == (12 * 64 * 256 + 8 * 64 + 2 * 256) * 4
     # One kernel, which leaves two numbers a row behind.
     assert asked["compiled"] == least + 2 * 64 * 4
-    assert asked["triton"] == least + (64 // 8 - 1) * 2 * 256 * 4  # weight and bias once for every 8 rows
+    assert asked["triton"] == least + (64 - 1) * 2 * 256 * 4  # weight and bias once for every row
     assert {level: totals["launches"] for level, totals in found.items()} == dict(
         zip(LEVELS, (9, 9, 1, 1, 1), strict=True)
     )
@@ -152,21 +153,23 @@ def test_the_backward_at_levels_1_and_3():
     assert compiled["bytes_requested"] < native["bytes_requested"] / 3
 
 
-def forward_bytes(rung, M, N, e):
-    """x, weight, bias and y, in elements of e bytes."""
-    if rung == "row":
-        return e * (4 * M * N)
-    if N <= 1024:  # tiles of 2 rows
-        return e * (2 * M * N + ceil(M / 2) * 2 * N)
-    return e * (4 if rung == "rows" else 6) * M * N  # wide rows: kept, or x three times
+def forward_bytes(rung, M, N, e, room):
+    """x, weight, bias and y, in elements of e bytes, on a GPU that has room for all rows at a time or not."""
+    if N > 1024:  # wide rows: kept, or x three times
+        return e * (6 if rung == "passes" else 4) * M * N
+    together = 1 if rung == "row" or (rung == "passes" and room) else 4
+    return e * (2 * M * N + ceil(M / together) * 2 * N)
 
 
-@pytest.mark.parametrize(("M", "N"), [(5, 768), (2, 9000)])
+@pytest.mark.parametrize(("M", "N", "room"), [(5, 768, True), (5, 768, False), (2, 9000, True)])
 @pytest.mark.parametrize("rung", ["row", "rows", "passes"])
-def test_the_forward_ladder_of_triton(rung, M, N):
+def test_the_forward_ladder_of_triton(rung, M, N, room, monkeypatch):
+    monkeypatch.setattr(triton_forward, "few_rows", lambda *_: False)
+    if not room:
+        monkeypatch.setattr(row_tiles, "THREADS_AT_ONCE", 1)
     given = inputs(M, N, "bfloat16")
     found = lens.count(OP[f"triton/{rung}"], **given)
-    assert found.totals["bytes_requested"] == forward_bytes(rung, M, N, e=2)
+    assert found.totals["bytes_requested"] == forward_bytes(rung, M, N, e=2, room=room)
     assert found.totals["launches"] == 1 and found.traces[0].findings == ()
     assert found == lens.count(OP[f"triton/{rung}"], **given)
 
