@@ -15,6 +15,7 @@ from kernels.machine import multiprocessors
 COLUMN_SUMS, NORM_COLUMNS = DEVICE / "column_sums.cuh", DEVICE / "norm_columns.cuh"
 MOST_THREADS = REFERENCE.threads_per_block
 VECTOR_BYTES = 16  # what one instruction loads at most
+FEW_ROWS = 64  # that a thread adds up no later than a second kernel would start
 VALUES = 32  # of a row that a thread holds in registers: enough loads in flight, few enough sums that must meet
 
 
@@ -125,7 +126,9 @@ def norm_columns(
     (M, 2), what is subtracted from each row and what it is then multiplied by. sums: as `column_sums` has them.
     """
     M, N = x.shape
-    G = column_blocks(M, N, multiprocessors(x.device))
-    partial = torch.empty((G, len(sums), N), dtype=torch.float32, device=x.device)
-    columns((-(-N // 32), G), (32, 8), (dy, x, statistics, partial, dy.stride(0), x.stride(0), M, N))
-    column_sums(partial, *sums)
+    G = 1 if M <= FEW_ROWS else column_blocks(M, N, multiprocessors(x.device))
+    partial = torch.empty((G, len(sums), N), dtype=torch.float32, device=x.device) if G > 1 else None
+    outputs = (*sums, None)[:2] if G == 1 else (None, None)
+    columns((-(-N // 32), G), (32, 8), (dy, x, statistics, partial, *outputs, dy.stride(0), x.stride(0), M, N))
+    if partial is not None:
+        column_sums(partial, *sums)

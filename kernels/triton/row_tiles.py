@@ -4,17 +4,9 @@
 import torch
 import triton
 
-from kernels.machine import multiprocessors
+from kernels.row_parts import VALUES_AT_ONCE, at_once
 
 NARROW = 1_024
-THREADS_AT_ONCE = 1_024  # of a multiprocessor, which has twice as many registers as these take
-VALUES_AT_ONCE = 16  # of a thread
-
-
-def at_once(M: int, N: int, device: torch.device) -> bool:
-    """Whether the GPU has room for all of M rows of N at a time. Then each is to be done soon, by as many threads as help;
-    where it has not, a row is to leave room for others."""
-    return M * triton.next_power_of_2(N) <= multiprocessors(device) * THREADS_AT_ONCE * VALUES_AT_ONCE
 
 
 def row_warps(M: int, N: int, device: torch.device) -> int:

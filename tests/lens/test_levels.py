@@ -6,11 +6,10 @@ import pytest
 import torch
 
 import kernels
-from kernels import lens
+from kernels import lens, row_parts
 from kernels.machine import compiler, interpreting
 from kernels.operation import LEVELS
 from kernels.ops.layer_norm import triton_backward_wide, triton_forward
-from kernels.triton import row_tiles
 
 OP = kernels.operation("layer_norm")
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C++ compiler, which Inductor needs")
@@ -166,7 +165,7 @@ def forward_bytes(rung, M, N, e, room):
 def test_the_forward_ladder_of_triton(rung, M, N, room, monkeypatch):
     monkeypatch.setattr(triton_forward, "few_rows", lambda *_: False)
     if not room:
-        monkeypatch.setattr(row_tiles, "THREADS_AT_ONCE", 1)
+        monkeypatch.setattr(row_parts, "THREADS_AT_ONCE", 1)
     given = inputs(M, N, "bfloat16")
     found = lens.count(OP[f"triton/{rung}"], **given)
     assert found.totals["bytes_requested"] == forward_bytes(rung, M, N, e=2, room=room)
@@ -189,7 +188,7 @@ def backward_bytes(rung, M, N, e):
     return partials_bytes(M, N, e, programs=M if rung == "partials" else ceil(M / 2))
 
 
-@pytest.mark.parametrize(("M", "N"), [(5, 768), (2, 8200)])
+@pytest.mark.parametrize(("M", "N"), [(9, 768), (2, 8200)])
 @pytest.mark.parametrize("rung", ["atomics", "partials", "prefetch"])
 def test_the_backward_ladder_of_triton(rung, M, N, monkeypatch):
     monkeypatch.setattr(triton_backward_wide, "few_rows", lambda *_, **__: False)
@@ -201,6 +200,13 @@ def test_the_backward_ladder_of_triton(rung, M, N, monkeypatch):
     assert [name.removeprefix("layer_norm_backward_").removesuffix("_kernel") for name in names] == expected
     assert found.totals["bytes_requested"] == backward_bytes(rung, M, N, e=2)
     assert all(one.findings == () and one.error is None for one in found.traces)
+
+
+def test_a_small_matrix_has_its_backward_in_one_launch():
+    M, N = 5, 768
+    found = lens.count(backward("triton/prefetch", inputs(M, N, device="cpu" if interpreting() else "cuda")))
+    assert found.totals["launches"] == 1
+    assert found.totals["bytes_requested"] == 2 * (3 * M * N + 3 * N)  # x, dy, dx; weight and both sums
 
 
 def test_few_wide_rows_are_divided_among_programs():

@@ -3,10 +3,11 @@
 
 // With n_ij = (x_ij - mean_i) * rstd_i: sum_i dy_ij * n_ij and, where there is a BIAS, sum_i dy_ij. statistics is the mean
 // and rstd of each row; partial is G×2×N, or G×1×N without a bias. A thread owns a column: (ceil(N / 32), G) blocks of
-// (32, 8) threads, of which those with the same threadIdx.x share a column and take every (8 * G)-th row.
+// (32, 8) threads, of which those with the same threadIdx.x share a column and take every (8 * G)-th row. Where G is 1, partial
+// is null and the sums go to dweight and dbias themselves, unless these are null.
 template <bool BIAS, typename T>
-__device__ void norm_columns(const T* dy, const T* x, const float2* statistics, float* partial, long long dy_stride,
-                             long long x_stride, long long M, int N)
+__device__ void norm_columns(const T* dy, const T* x, const float2* statistics, float* partial, T* dweight, T* dbias,
+                             long long dy_stride, long long x_stride, long long M, int N)
 {
     __shared__ float2 sums[8][32];
     int j = blockIdx.x * 32 + threadIdx.x;
@@ -27,6 +28,11 @@ __device__ void norm_columns(const T* dy, const T* x, const float2* statistics, 
         float2 above = sums[y][threadIdx.x];
         sum.x += above.x;
         if (BIAS) sum.y += above.y;
+    }
+    if (!partial) {
+        if (dweight) dweight[j] = (T)sum.x;
+        if (BIAS && dbias) dbias[j] = (T)sum.y;
+        return;
     }
     partial += (long long)blockIdx.y * (1 + BIAS) * N;
     partial[j] = sum.x;

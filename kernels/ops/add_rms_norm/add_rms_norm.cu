@@ -53,8 +53,8 @@ __global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h,
 }
 
 template <typename T>
-__global__ void add_rms_norm_backward_columns(const T* dy, const T* h, const float2* statistics, float* partial,
-                                              long long dy_stride, long long h_stride, long long M, int N)
+__global__ void add_rms_norm_backward_columns(const T* dy, const T* h, const float2* statistics, float* partial, T* dweight,
+                                              T* dbias, long long dy_stride, long long h_stride, long long M, int N)
 {
-    norm_columns<false>(dy, h, statistics, partial, dy_stride, h_stride, M, N);
+    norm_columns<false>(dy, h, statistics, partial, dweight, dbias, dy_stride, h_stride, M, N);
 }

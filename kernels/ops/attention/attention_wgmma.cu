@@ -132,8 +132,9 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
             products_end();
         };
         auto hide = [&](int tile) {  // what is not seen of the keys of a tile
-            const int first = tile * KEYS, place = KV - Q;
-            if (first + KEYS <= KV && first + KEYS - 1 <= begin + place + right && first >= begin + 63 + place - left) return;
+            const int first = tile * KEYS, beyond = first + KEYS, place = KV - Q;
+            const int last_of_least = begin + place + right, first_of_most = begin + 63 + place - left;
+            if (beyond <= KV && beyond - 1 <= last_of_least && first >= first_of_most) return;
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 const int at = row + 8 * half + place, least = at - left, most = min(at + right, KV - 1);

@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
+from kernels.hardware import REFERENCE
 from kernels.machine import target
 from kernels.ops.attention.band import band
 
@@ -20,7 +21,7 @@ HALF_TILES = (
 """On tensor cores: rows of a program's own, rows that it walks over, warps, stages; largest first."""
 FLOAT_TILES = ((32, 32, 8, 1), (32, 16, 8, 1), (16, 16, 8, 1), (8, 16, 8, 1))
 """The same without tensor cores, where Triton unrolls every product: larger tiles do not fit in the registers."""
-FLOAT_BYTES = 48 << 10
+FLOAT_BYTES = REFERENCE.static_shared_bytes_per_block
 """Of shared memory, for the tiles among FLOAT_TILES: what every target has, and some to spare."""
 
 

@@ -7,8 +7,10 @@ backward-blocks    one program a part of a row, from what the forward saved: dx 
 import triton
 import triton.language as tl
 
+from kernels import row_parts
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.ops.cross_entropy.native import SIGNATURE
+from kernels.row_parts import at_once
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
@@ -64,20 +66,21 @@ def cross_entropy_kernel(
 
 @triton.jit
 def cross_entropy_backward_kernel(
-    dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, N, ignore_index, smoothing, z_loss, first, classes,
-    BLOCK_N: tl.constexpr,
+    dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, M, N, ignore_index, smoothing, z_loss, first, classes,
+    ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """x and dx have N columns of the classes, from the first on."""
-    row = tl.program_id(0).to(tl.int64)
-    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    target, dloss, exact = tl.load(target_ptr + row), tl.load(dloss_ptr + row), tl.load(lse_ptr + row)
+    rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
+    columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    target = tl.load(target_ptr + rows, mask=rows < M, other=ignore_index)
+    dloss, exact = tl.load(dloss_ptr + rows, mask=rows < M), tl.load(lse_ptr + rows, mask=rows < M)
     kept = target != ignore_index  # else x is not read
-    x = tl.load(x_ptr + row * x_stride + columns, mask=(columns < N) & kept, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + rows * x_stride + columns, mask=(columns < N) & kept, other=0.0).to(tl.float32)
     lse = exact.to(tl.float32)
     p = tl.exp(x - lse - (exact - lse.to(tl.float64)).to(tl.float32))
     wanted = tl.where(columns + first == target, 1 - smoothing, 0.0) + smoothing / classes
     dx = tl.where(kept, dloss * (p * (1 + 2 * z_loss * lse) - wanted), 0.0)
-    tl.store(dx_ptr + row * N + columns, dx, mask=columns < N)
+    tl.store(dx_ptr + rows * N + columns, dx, mask=(rows < M) & (columns < N))
 
 
 def tile(N: int) -> dict[str, int]:
@@ -104,8 +107,12 @@ def online(x, target, *parameters):
 def by_parts(dloss, x, target, lse, dx, parameters, first: int, classes: int) -> None:
     """Writes dx of a matrix x, which has the columns of so many classes from the first on; dx may be the memory of x."""
     (M, N), tensors = x.shape, (dloss.contiguous(), x, target.contiguous(), lse.contiguous(), dx)
-    grid, numbers = (M, triton.cdiv(N, tile(N)["BLOCK_N"])), (x.stride(0), N, *parameters, first, classes)
-    launch(cross_entropy_backward_kernel, grid, *tensors, *numbers, **tile(N))
+    block = min(triton.next_power_of_2(N), WIDEST_BLOCK)
+    few = at_once(M, N, x.device)  # then a part is done soonest by many threads, else by few with many loads under way
+    rows = 1 if few else max(1_024 // block, 1)
+    warps = max(rows * block // (128 if few else 512), 1)
+    grid, numbers = (triton.cdiv(M, rows), triton.cdiv(N, block)), (x.stride(0), M, N, *parameters, first, classes)
+    launch(cross_entropy_backward_kernel, grid, *tensors, *numbers, ROWS=rows, BLOCK_N=block, num_warps=min(warps, 8))
 
 
 def blocks(dloss, x, target, lse, *parameters):
@@ -116,4 +123,4 @@ def blocks(dloss, x, target, lse, *parameters):
 
 
 FORWARD = (rung(4, "online", online, "one program a row, which is read once"),)
-BACKWARD = (rung(4, "backward-blocks", blocks, "parts of rows, from the saved lse"),)
+BACKWARD = (rung(4, "backward-blocks", blocks, "parts of rows, from the saved lse", row_parts),)

@@ -1,4 +1,4 @@
-"""Level 5: the Python side of layer_norm.cu, layer_norm_vector.cu and layer_norm_shared.cu, forward.
+"""Level 5: the Python side of layer_norm.cu, layer_norm_vector.cu, layer_norm_shared.cu and layer_norm_few.cu, forward.
 
 Rungs, plain to best:
     block     one block a row; sums by a tree in shared memory.
@@ -8,8 +8,9 @@ Rungs, plain to best:
 
 Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
 1,024 threads. Other rows are kept in shared memory, which a row may enter at any place, and which a cluster of blocks may
-share; those that do not fit there go to `warp`. Few rows of vectors too wide for a block are divided, on the last rung, among
-blocks that know nothing of each other (cuda_split.py).
+share; those that do not fit there go to `warp`. On the last rung few rows have kernels of their own: where all are on the GPU
+at a time, weight and bias are asked for with the row, and rows of vectors too wide for a block are divided among blocks
+that know nothing of each other (cuda_split.py).
 """
 
 from pathlib import Path
@@ -20,22 +21,34 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda import Kernel, RawModule
 from kernels.cuda.includes import DEVICE, with_includes
-from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, in_vectors, one_block_a_row, threads_of_row, vectors_of_thread
+from kernels.cuda.rows import (
+    MOST_THREADS,
+    VECTOR_BYTES,
+    in_vectors,
+    one_block_a_row,
+    pack_size,
+    power_of_2_from,
+    threads_of_row,
+    vectors_of_thread,
+)
 from kernels.cuda.shared_rows import SHARED_ROWS, launch_shared_rows
 from kernels.cuda.template import TYPES, kernel
 from kernels.hardware import WARP
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda_split
 from kernels.ops.layer_norm.cuda_split import SPLIT, split
-from kernels.row_parts import few_rows
+from kernels.row_parts import at_once, few_rows
 from kernels.unsupported import needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
-VECTOR_SOURCE, SHARED_SOURCE = (Path(__file__).with_name(f"layer_norm_{name}.cu") for name in ("vector", "shared"))
+VECTOR_SOURCE, SHARED_SOURCE, FEW_SOURCE = (
+    Path(__file__).with_name(f"layer_norm_{name}.cu") for name in ("vector", "shared", "few")
+)
 NAMES = {dtype: f"layer_norm_block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
 WIDEST_IN_REGISTERS = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
+VALUES_OF_FEW = 4  # of a row that a thread holds where all rows are there at a time, unless a vector is more
 
 
 def launch(
@@ -92,6 +105,17 @@ def vector(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
     return y
 
 
+def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    """y of an x with at least one element."""
+    y, rows, weight, bias = empty_contiguous(x), as_rows(x), as_columns(weight), as_columns(bias)
+    M, N = rows.shape
+    size = pack_size(N, rows, weight, bias, y)
+    threads = min(max(power_of_2_from(-(-N // max(size, VALUES_OF_FEW))), WARP), MOST_THREADS)
+    launched = kernel(FEW_SOURCE, "layer_norm_few", x.dtype, size, -(-N // (size * threads)), threads)
+    launched((M,), (threads,), (rows, weight, bias, y, rows.stride(0), N, np.float32(eps)))
+    return y
+
+
 def reread_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
     """VECTORS, THREADS, BLOCKS of a multiprocessor and FULL of the kernel `reread` for rows of N."""
     vectors, threads, _, full = vector_parameters(N, itemsize)
@@ -101,7 +125,8 @@ def reread_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
 def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     N = x.shape[-1]
     if not x.numel() or not WIDEST_IN_REGISTERS < N:
-        return vector(x, weight, bias, eps)
+        of_few = x.numel() and at_once(x.numel() // N, N, x.device)
+        return (few if of_few else vector)(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     too_wide, vectors = threads_of_row(N) > MOST_THREADS, in_vectors(N, rows, weight, bias)
     if vectors and too_wide and few_rows(rows.shape[0], x.device):
@@ -133,7 +158,7 @@ FORWARD = (
         "reread",
         reread,
         "wide rows: the row kept in the cache and read again, several blocks a multiprocessor",
-        (*VECTOR, *with_includes(SPLIT), Path(cuda_split.__file__)),
+        (*VECTOR, *with_includes(SPLIT), *with_includes(FEW_SOURCE), Path(cuda_split.__file__)),
         needs_compiler,
     ),
 )

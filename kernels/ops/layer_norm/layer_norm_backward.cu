@@ -106,8 +106,8 @@ __global__ void layer_norm_backward_rows(const T* dy, const T* x, const T* weigh
 
 // dweight and dbias, by the blocks and threads that norm_columns.cuh says. partial is G×2×N.
 template <typename T>
-__global__ void layer_norm_backward_columns(const T* dy, const T* x, const float2* statistics, float* partial,
-                                            long long dy_stride, long long x_stride, long long M, int N)
+__global__ void layer_norm_backward_columns(const T* dy, const T* x, const float2* statistics, float* partial, T* dweight,
+                                            T* dbias, long long dy_stride, long long x_stride, long long M, int N)
 {
-    norm_columns<true>(dy, x, statistics, partial, dy_stride, x_stride, M, N);
+    norm_columns<true>(dy, x, statistics, partial, dweight, dbias, dy_stride, x_stride, M, N);
 }

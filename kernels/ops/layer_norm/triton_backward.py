@@ -10,7 +10,8 @@ dx needs sums along rows, dweight and dbias need sums down columns. Rungs, plain
     atomics     one program a row; it adds to dweight and dbias by atomic additions.
     partials    a few programs, each of which walks over many rows and keeps its sums of columns in registers; a second
                 kernel adds up the programs.
-    prefetch    the same, narrow rows several at a time, and the next rows are on their way while these are computed.
+    prefetch    the same, narrow rows several at a time, and the next rows are on their way while these are computed. A
+                matrix that one program has room for is its own: then its sums are all, and there is no second kernel.
 Rows too wide for the registers go to triton_backward_wide.py on every rung.
 """
 
@@ -35,6 +36,7 @@ from kernels.unsupported import first_of, needs_interpreter
 # x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at
 # multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.
 WIDEST, WIDEST_UNALIGNED = 8_192, 4_096
+WHOLE = 8_192  # elements that one program takes, each dimension rounded up to a power of two
 
 
 @triton.jit
@@ -122,7 +124,7 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
     M, N = rows.shape
     strides = dy.stride(0), rows.stride(0)
     arguments = (dy, rows, weight, dx, *sums, *strides, N, eps)
-    parameters = one_row(N)
+    parameters = one_row(M, N)
     launch(
         layer_norm_backward_atomics_kernel,
         (M,),
@@ -135,28 +137,30 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
 
 def partials(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU: which rows a program adds up, and in which order, is fixed."""
-    return by_programs(dy, x, weight, bias, eps, one_row, STAGES=1)
+    return by_programs(dy, x, weight, bias, eps, one_row)
 
 
 def prefetch(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU, as `partials`."""
-    return by_programs(dy, x, weight, bias, eps, prefetch_parameters, STAGES=4)
+    return by_programs(dy, x, weight, bias, eps, prefetch_parameters, whole)
 
 
-def by_programs(dy, x, weight, bias, eps, parameters: Callable[[int], dict[str, int]], STAGES: int) -> Gradients:
+def by_programs(
+    dy, x, weight, bias, eps, parameters: Callable[[int, int], dict[str, int]], takes_all=lambda M, N: False
+) -> Gradients:
     if not x.numel():
         return no_elements(x, weight, bias)
-    if too_wide(x.shape[-1]):
-        return wide(dy, x, weight, bias, eps)
-    dx = empty_contiguous(x)
-    dy, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+    dx, dy_rows, rows, columns = empty_contiguous(x), as_rows(dy), as_rows(x), as_columns(weight)
     M, N = rows.shape
-    tile = parameters(N)
+    alone = takes_all(M, N)
+    if too_wide(N) and not alone:
+        return wide(dy, x, weight, bias, eps)
+    tile = parameters(M, N)
     programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
-    sums = Partials(programs, weight, bias)
-    strides = dy.stride(0), rows.stride(0)
-    arguments = (dy, rows, columns, dx, sums.dweight, sums.dbias, *strides, M, N, eps)
-    launch(layer_norm_backward_partials_kernel, (programs,), *arguments, **tile, STAGES=STAGES)
+    sums = Partials(programs, weight, bias, alone)
+    strides = dy_rows.stride(0), rows.stride(0)
+    arguments = (dy_rows, rows, columns, dx, sums.dweight, sums.dbias, *strides, M, N, eps)
+    launch(layer_norm_backward_partials_kernel, (programs,), *arguments, **tile)
     return dx, *sums.add_up()
 
 
@@ -169,20 +173,29 @@ def too_wide(N: int) -> bool:
     return (WIDEST_UNALIGNED if N % 8 else WIDEST) < N
 
 
-def one_row(N: int) -> dict[str, int]:
+def whole(M: int, N: int) -> bool:
+    """Whether one program has room for M rows of N."""
+    return triton.next_power_of_2(M) * triton.next_power_of_2(N) <= WHOLE
+
+
+def one_row(M: int, N: int) -> dict[str, int]:
     """One row a tile, 16 values a thread; as many programs as have registers for that."""
     block = triton.next_power_of_2(N)
     warps = max(block // 512, 1)
-    return {"ROWS": 1, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 16 // warps}
+    return {"ROWS": 1, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 16 // warps, "STAGES": 1}
 
 
-def prefetch_parameters(N: int) -> dict[str, int]:
-    """Narrow rows two or four at a time; 32 values a thread, or 16 where each is loaded alone; as many programs as have
-    registers for that."""
+def prefetch_parameters(M: int, N: int) -> dict[str, int]:
+    """All rows where one program has room for them. Else narrow rows several at a time; 32 values a thread, or 16 where each
+    is loaded alone; as many programs as have registers for that."""
     block = triton.next_power_of_2(N)
-    rows = 1 if block > 1_024 else 2 if block > 256 else 4
+    if whole(M, N):
+        height = triton.next_power_of_2(M)
+        warps = min(max(height * block // 256, 1), 16)  # eight values a thread, where there are threads for that
+        return {"ROWS": height, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 1, "STAGES": 1}
+    rows = 1 if block > 1_024 else 2 if block > 256 else 1_024 // block
     warps = max(rows * block // (512 if N % 8 else 1_024), 1)
-    return {"ROWS": rows, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 8 // warps}
+    return {"ROWS": rows, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 8 // warps, "STAGES": 4}
 
 
 SOURCE = (Path(__file__), Path(__file__).with_name("triton_backward_wide.py"), Path(column_sums.__file__))

@@ -5,13 +5,15 @@ Rungs, plain to best:
     rows      narrow rows several at a time.
     passes    wide rows are read again from cache instead of being kept: programs that hold no row leave registers for
               another program on the same multiprocessor, whose loads fill the time in which this one adds up.
-              Few long rows, and those of odd widths, are divided among programs (triton_split.py).
+              Few long rows, and those of odd widths, are divided among programs (triton_split.py). Where the GPU has
+              room for all rows at a time, weight and bias are asked for with x: one wait for memory, not two.
 Rows too wide for the registers are read in passes on every rung.
 
 Each program computes, in float32, y = (x - mean) / sqrt(variance + eps) · weight + bias for rows of an M×N matrix.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,10 +23,10 @@ import triton.language as tl
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.operation import Variant
 from kernels.ops.layer_norm.triton_split import by_parts
-from kernels.row_parts import few_rows
+from kernels.row_parts import at_once, few_rows
 from kernels.triton import row_parts, row_tiles
 from kernels.triton.launch import launch
-from kernels.triton.row_tiles import NARROW, at_once, narrow_tile, row_warps
+from kernels.triton.row_tiles import NARROW, narrow_tile, row_warps
 from kernels.unsupported import needs_interpreter
 
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
@@ -71,6 +73,26 @@ def layer_norm_rows_kernel(
 
 
 @triton.jit
+def layer_norm_few_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK_N)
+    inside = columns < N
+    x = tl.load(x_ptr + row * row_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    # Not where they are needed: no compiler moves a load across the barriers of a sum.
+    weight, bias = 1.0, 0.0
+    if weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+    if bias_ptr is not None:
+        bias = tl.load(bias_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+    # Counted from the first value: a mean far from 0 would cost float32's last bits.
+    x = tl.where(inside, x - tl.load(x_ptr + row * row_stride).to(tl.float32), 0.0)
+    mean = tl.div_rn(tl.sum(x), tl.cast(N, tl.float32))
+    centred = tl.where(inside, x - mean, 0.0)
+    variance = tl.sum(centred * centred) / N
+    tl.store(y_ptr + row * N + columns, centred / tl.sqrt(variance + eps) * weight + bias, mask=inside)
+
+
+@triton.jit
 def layer_norm_passes_kernel(
     x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N: tl.constexpr, eps, BLOCK_N: tl.constexpr
 ):
@@ -108,10 +130,10 @@ def layer_norm_passes_kernel(
         tl.store(y_ptr + columns, y, mask=inside, cache_modifier=".cs")
 
 
-def by_row(x, weight, bias, y, eps) -> None:
+def by_row(x, weight, bias, y, eps, kernel=layer_norm_row_kernel) -> None:
     M, N = x.shape
     tile = {"BLOCK_N": triton.next_power_of_2(N), "num_warps": row_warps(M, N, x.device)}
-    launch(layer_norm_row_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
+    launch(kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
 def by_rows(x, weight, bias, y, eps) -> None:
@@ -149,9 +171,11 @@ def rows(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None
 
 
 def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    several = x.shape[-1] <= NARROW and not at_once(x.shape[:-1].numel(), x.shape[-1], x.device)
+    kept = by_rows if x.shape[-1] <= NARROW else by_row
+    if at_once(x.shape[:-1].numel(), x.shape[-1], x.device):
+        kept = partial(by_row, kernel=layer_norm_few_kernel)
     return run(
-        lambda N: by_rows if several else by_row if N <= WIDEST_KEPT else by_passes,
+        lambda N: kept if N <= WIDEST_KEPT else by_passes,
         x,
         weight,
         bias,

@@ -98,8 +98,8 @@ __global__ void rms_norm_backward_rows(const T* dy, const T* x, const T* weight,
 }
 
 template <typename T>
-__global__ void rms_norm_backward_columns(const T* dy, const T* x, const float2* statistics, float* partial,
-                                          long long dy_stride, long long x_stride, long long M, int N)
+__global__ void rms_norm_backward_columns(const T* dy, const T* x, const float2* statistics, float* partial, T* dweight,
+                                          T* dbias, long long dy_stride, long long x_stride, long long M, int N)
 {
-    norm_columns<false>(dy, x, statistics, partial, dy_stride, x_stride, M, N);
+    norm_columns<false>(dy, x, statistics, partial, dweight, dbias, dy_stride, x_stride, M, N);
 }

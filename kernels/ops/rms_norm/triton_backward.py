@@ -6,7 +6,7 @@
 Rungs, plain to best:
     columns     a kernel for the sums along rows, another that takes the matrix in tiles for all else: dy and x are read twice.
     prefetch    a few programs, each of which walks over many rows, reads them once and keeps its sums of columns in
-                registers, while the next rows are on their way.
+                registers, while the next rows are on their way. A matrix that one program has room for is its own.
 Rows too wide for the registers go to `columns`.
 """
 
@@ -19,7 +19,7 @@ import triton.language as tl
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
-from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide
+from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
 from kernels.triton import column_sums
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
@@ -73,7 +73,7 @@ def rms_norm_backward_columns_kernel(
 @triton.jit
 def rms_norm_backward_rows_kernel(
     dy_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dy_stride, x_stride, M, N, eps,
-    ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     columns = tl.arange(0, BLOCK_N)[None, :]
     weight = 1.0
@@ -81,7 +81,7 @@ def rms_norm_backward_rows_kernel(
         weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     dweight = tl.zeros((ROWS, BLOCK_N), tl.float32)
     count = tl.cast(N, tl.float32)
-    for start in tl.range(tl.program_id(0) * ROWS, M, tl.num_programs(0) * ROWS, num_stages=4):
+    for start in tl.range(tl.program_id(0) * ROWS, M, tl.num_programs(0) * ROWS, num_stages=STAGES):
         rows = (start + tl.arange(0, ROWS)).to(tl.int64)[:, None]
         inside = (rows < M) & (columns < N)
         dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
@@ -116,15 +116,17 @@ def columns(dy, x, weight, eps):
 
 def prefetch(dy, x, weight, eps):
     """Deterministic on one kind of GPU, as `columns`."""
-    if not x.numel() or too_wide(x.shape[-1]):
+    if not x.numel():
         return columns(dy, x, weight, eps)
-    dx = empty_contiguous(x)
-    dy, x, weight = as_rows(dy), as_rows(x), as_columns(weight)
-    M, N = x.shape
-    tile = prefetch_parameters(N)
+    dx, dy_rows, rows = empty_contiguous(x), as_rows(dy), as_rows(x)
+    M, N = rows.shape
+    alone = whole(M, N)
+    if too_wide(N) and not alone:
+        return columns(dy, x, weight, eps)
+    tile = prefetch_parameters(M, N)
     programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
-    sums = Partials(programs, weight)
-    arguments = (dy, x, weight, dx, sums.dweight, dy.stride(0), x.stride(0), M, N, eps)
+    sums = Partials(programs, weight, alone=alone)
+    arguments = (dy_rows, rows, as_columns(weight), dx, sums.dweight, dy_rows.stride(0), rows.stride(0), M, N, eps)
     launch(rms_norm_backward_rows_kernel, (programs,), *arguments, **tile)
     return dx, sums.add_up()[0]
 

@@ -1,6 +1,6 @@
 """Level 4: the cumulative sum along rows in Triton, from the left or, for the gradient, from the right.
 
-row        one program some rows, in one pass: blocks of columns, each with the sum of those before.
+row        one program a row, or some narrow ones, in one pass: blocks of columns, each with the sum of those before.
 parts      a few long rows: one program a part of a row, whose sums another kernel has made.
 
 Sums are float64: a long chain of float32 sums would lose the last three bits, and the kernel waits for memory anyway.
@@ -12,8 +12,10 @@ import torch
 import triton
 import triton.language as tl
 
+from kernels import row_parts
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.machine import multiprocessors
+from kernels.row_parts import at_once
 from kernels.rung import rung
 from kernels.triton.launch import launch
 
@@ -62,22 +64,25 @@ def scanned(in_parts: bool, reversed: bool, x: torch.Tensor) -> torch.Tensor:
     given = as_rows(x)
     M, N = given.shape
     block, parts, sums = min(triton.next_power_of_2(N), 2_048), 1, None
-    if in_parts and N > LONG and (few := multiprocessors(x.device)) >= 2 * M:
-        parts = min(2 * few // M, MOST_PARTS)
+    if in_parts and N > LONG and (many := multiprocessors(x.device)) >= 2 * M:
+        parts = min(2 * many // M, MOST_PARTS)
     width = block * triton.cdiv(N, block * parts)
     parts = triton.cdiv(N, width)
-    options = {"REVERSED": reversed, "BLOCK_N": block, "num_warps": max(block // 512, 1)}
+    few = at_once(M, N, x.device)  # then a row is done soonest by many threads, else by few with many loads under way
+    warps = min(max(block // (128 if few else 512), 1), 8)
+    options = {"REVERSED": reversed, "BLOCK_N": block, "num_warps": warps}
     if parts > 1:
         sums = torch.empty((M, parts - 1), dtype=torch.float64, device=x.device)
         launch(scan_sums_kernel, (M, parts - 1), given, sums, given.stride(0), N, width, **options)
-    options |= {"ROWS": 1 if parts > 1 else max(min(1_024 // block, 16), 1), "SLOTS": triton.next_power_of_2(parts)}
+    options["ROWS"] = 1 if few or parts > 1 else max(min(1_024 // block, 16), 1)
+    options["SLOTS"] = triton.next_power_of_2(parts)
     grid = triton.cdiv(M, options["ROWS"]), parts
     launch(scan_rows_kernel, grid, given, y, sums, given.stride(0), M, N, width, **options)
     return y
 
 
 FORWARD = (
-    rung(4, "row", partial(scanned, False, False), "a program a row, in one pass"),
-    rung(4, "parts", partial(scanned, True, False), "a few long rows by many programs"),
+    rung(4, "row", partial(scanned, False, False), "a program a row, in one pass", row_parts),
+    rung(4, "parts", partial(scanned, True, False), "a few long rows by many programs", row_parts),
 )
-BACKWARD = (rung(4, "reversed", partial(scanned, True, True), "the same from the right"),)
+BACKWARD = (rung(4, "reversed", partial(scanned, True, True), "the same from the right", row_parts),)

@@ -81,7 +81,7 @@ def by_rows(dy, y, dx) -> None:
     M, N = y.shape
     if N > WIDEST_KEPT:
         return by_passes(dy, y, dx)
-    tile, strides = rows_of_program(N), (dy.stride(0), y.stride(0))
+    tile, strides = rows_of_program(M, N, y.device), (dy.stride(0), y.stride(0))
     launch(softmax_backward_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), dy, y, dx, *strides, M, N, **tile)
 
 

@@ -20,7 +20,10 @@ import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.operation import Variant
+from kernels.row_parts import at_once
+from kernels.triton import row_tiles
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import row_warps
 from kernels.triton.rows import one_program_a_row
 from kernels.unsupported import needs_interpreter
 
@@ -99,9 +102,12 @@ def by_passes(x, y) -> None:
     one_program_a_row(softmax_passes_kernel, (x,), (y,))
 
 
-def rows_of_program(N: int) -> dict[str, int]:
-    """A warp has 1,024 values of narrow rows, or 512 of a wide one: twice as many where each value is loaded alone."""
+def rows_of_program(M: int, N: int, device: torch.device) -> dict[str, int]:
+    """A warp has 1,024 values of narrow rows, or 512 of a wide one: twice as many where each value is loaded alone. Where the
+    GPU has room for all rows at a time, each is done soonest by a program of its own."""
     block = triton.next_power_of_2(N)
+    if at_once(M, N, device):
+        return {"ROWS": 1, "BLOCK_N": block, "num_warps": row_warps(M, N, device)}
     warps = max(block // (1_024 if N % 8 else 512), 1) if block > 1_024 else 1
     return {"ROWS": max(min(1_024 // block, 64), 1), "BLOCK_N": block, "num_warps": warps}
 
@@ -110,7 +116,7 @@ def by_rows(x, y, **chosen: int) -> None:
     M, N = x.shape
     if N > WIDEST_KEPT:
         return by_passes(x, y)
-    tile = rows_of_program(N) | chosen
+    tile = rows_of_program(M, N, x.device) | chosen
     launch(softmax_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, y, x.stride(0), M, N, **tile)
 
 
@@ -134,7 +140,7 @@ def run(by: Callable, *given: torch.Tensor) -> torch.Tensor:
 
 
 def rung(name: str, idea: str, by: Callable, path: str = __file__) -> Variant:
-    return Variant(4, name, partial(run, by), idea, (Path(path),), needs_interpreter)
+    return Variant(4, name, partial(run, by), idea, (Path(path), Path(row_tiles.__file__)), needs_interpreter)
 
 
 FORWARD = (
