@@ -134,7 +134,8 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
         auto hide = [&](int tile) {  // what is not seen of the keys of a tile
             const int first = tile * KEYS, beyond = first + KEYS, place = KV - Q;
             const int last_of_least = begin + place + right, first_of_most = begin + 63 + place - left;
-            if (beyond <= KV && beyond - 1 <= last_of_least && first >= first_of_most) return;
+            const bool seen_by_least = beyond <= KV && beyond - 1 <= last_of_least;
+            if (seen_by_least && first >= first_of_most) return;
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 const int at = row + 8 * half + place, least = at - left, most = min(at + right, KV - 1);
