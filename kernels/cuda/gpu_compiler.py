@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -76,6 +78,21 @@ def compiled(source: Source, options: Sequence[str], name: str) -> Compiled:
         nvrtc.nvrtcDestroyProgram(program)
 
 
+@functools.cache
+def _begin() -> None:
+    """NVRTC's first compile in a process, of nothing. While it lasts, NVRTC has a handler of its own for an interrupt, which ends
+    the process, unless interrupts are ignored; later compiles have none. Only the main thread may ignore them."""
+    if threading.current_thread() is not threading.main_thread() or (before := signal.getsignal(signal.SIGINT)) is None:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        program = call("CreateProgram", b"", b"nothing.cu", 0, [], [])
+        call("CompileProgram", program, 0, [])
+        call("DestroyProgram", program)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def verdict(source: Source) -> Callable[[], None]:
     """Begins to compile a source for a GPU, unless its verdict is known. To call what this returns waits for the end and
     raises a CompileError if NVRTC refuses the source; nothing where it is not installed."""
@@ -86,6 +103,7 @@ def verdict(source: Source) -> Callable[[], None]:
     if path.exists():
         refused = path.read_text()
         return functools.partial(_raise, refused) if refused else lambda: None
+    _begin()
     executor = ThreadPoolExecutor(1)
     asked = executor.submit(_refusal, source)
     executor.shutdown(wait=False)

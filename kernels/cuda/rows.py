@@ -15,6 +15,7 @@ from kernels.machine import multiprocessors
 COLUMN_SUMS, NORM_COLUMNS = DEVICE / "column_sums.cuh", DEVICE / "norm_columns.cuh"
 MOST_THREADS = REFERENCE.threads_per_block
 VECTOR_BYTES = 16  # what one instruction loads at most
+VALUES_OF_FEW = 4  # of a row that a thread holds where all rows are there at a time, unless a pack is more
 FEW_ROWS = 64  # that a thread adds up no later than a second kernel would start
 VALUES = 32  # of a row that a thread holds in registers: enough loads in flight, few enough sums that must meet
 
@@ -52,6 +53,11 @@ def pack_size(columns: int, *tensors: torch.Tensor | None) -> int:
 def threads_of_row(N: int) -> int:
     """Threads that hold a row of N in registers, VALUES each, in whole warps."""
     return WARP * -(-N // (WARP * VALUES))
+
+
+def threads_of_few(N: int, size: int) -> int:
+    """Threads of a row of N in packs of `size`, where all rows are on the GPU at a time: few values each, in whole warps."""
+    return min(max(power_of_2_from(-(-N // max(size, VALUES_OF_FEW))), WARP), MOST_THREADS)
 
 
 def vectors_of_thread(N: int, threads: int, itemsize: int) -> int:

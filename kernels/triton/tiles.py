@@ -15,6 +15,12 @@ def tile(M, N, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
     return rows, columns, (rows < M) & (columns < N)
 
 
+@triton.jit
+def elements(COUNT: tl.constexpr):
+    """This program's of elements in memory without gaps, so many for each program."""
+    return tl.program_id(0).to(tl.int64) * COUNT + tl.arange(0, COUNT)
+
+
 def tiles_of(M: int, N: int, elements: int) -> tuple[int, dict[str, int]]:
     """How many tiles of so many elements there are, of 32 to 1,024 columns each; and ROWS and BLOCK_N of one."""
     block = min(max(triton.next_power_of_2(N), 32), 1_024)

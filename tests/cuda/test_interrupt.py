@@ -1,6 +1,8 @@
 """The stop button of a notebook, which is an interrupt of its kernel: it ends an endless launch, and the session goes on."""
 
 import queue
+import subprocess
+import sys
 
 import pytest
 
@@ -13,6 +15,58 @@ kernel((1,), (32,), (torch.zeros(32), 0))
 print("launched", flush=True)
 kernel((1,), (32,), (torch.zeros(32), 1))
 """
+
+# Of an empty kernel, whose launch is between two blocks most of its time.
+BETWEEN_BLOCKS = """
+import os, signal, threading
+import torch
+from kernels.cuda import RawKernel
+signal.signal(signal.SIGINT, signal.default_int_handler)
+kernel = RawKernel("__global__ void k(float* x) {}", "k")
+kernel((1,), (1,), (torch.zeros(1),))
+for _ in range(10):
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        kernel((2**31 - 1,), (1,), (torch.zeros(1),))
+    except KeyboardInterrupt:
+        continue
+    raise SystemExit("not interrupted")
+kernel((1,), (1,), (torch.zeros(1),))
+"""
+
+
+# In a cache of its own, where nothing has been compiled.
+WHILE_NVRTC_COMPILES = """
+import os, signal, threading, time
+from pathlib import Path
+from kernels.cuda import gpu_compiler
+from kernels.cuda.source import Source
+signal.signal(signal.SIGINT, signal.default_int_handler)
+compile_it = gpu_compiler.compiled
+def slowly(*args):
+    threading.Timer(0.005, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return compile_it(*args)
+gpu_compiler.compiled = slowly
+try:
+    ask = gpu_compiler.verdict(Source("__global__ void k(float* x) {}", "k.cu", (), ("k",)))
+    ask()
+    time.sleep(1)
+except KeyboardInterrupt:
+    raise SystemExit(0)
+raise SystemExit("not interrupted")
+"""
+
+
+def test_an_interrupt_while_nvrtc_compiles_ends_no_process(tmp_path, monkeypatch):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    monkeypatch.setenv("KERNELS_CACHE", str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", WHILE_NVRTC_COMPILES], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupt_between_two_blocks_ends_the_launch_alone():
+    done = subprocess.run([sys.executable, "-c", BETWEEN_BLOCKS], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def reply(client, asked, timeout):

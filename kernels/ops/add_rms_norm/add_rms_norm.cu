@@ -1,10 +1,8 @@
 // Level 5: h = x + residual and y = h * rstd * weight in CUDA C, and their backward, for M rows of N columns.
-// T is float, __half or __nv_bfloat16; the arithmetic is float. `warp` and `rows` take M blocks of whole warps.
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+// T is float, __half or __nv_bfloat16; the arithmetic is float. All take M blocks of whole warps, but for `columns`.
 
 #include "norm_columns.cuh"
+#include "packs.cuh"
 #include "reductions.cuh"
 
 template <typename T>
@@ -26,6 +24,43 @@ __global__ void add_rms_norm_warp(const T* x, const T* residual, const T* weight
     // Added again: the h in memory has been rounded.
     for (int j = threadIdx.x; j < N; j += blockDim.x)
         y[j] = (T)(((float)x[j] + (float)residual[j]) * rstd * (float)weight[j]);
+}
+
+// The row of h stays in registers, PACKS packs of SIZE values a thread. The weights are asked for with it: no compiler moves a
+// load across a barrier.
+template <typename T, int SIZE, int PACKS, int THREADS>
+__global__ void __launch_bounds__(THREADS)
+    add_rms_norm_kept(const T* x, const T* residual, const T* weight, T* y, T* h, long long x_stride,
+                      long long residual_stride, int N, float eps)
+{
+    __shared__ float of_warp[32];
+    x += blockIdx.x * x_stride;
+    residual += blockIdx.x * residual_stride;
+    y += (long long)blockIdx.x * N;
+    h += (long long)blockIdx.x * N;
+    Floats<SIZE> sums[PACKS];
+    Pack<T, SIZE> weights[PACKS];
+    float squares = 0.0f;
+    for (int k = 0; k < PACKS; ++k) {
+        const int j = (k * THREADS + (int)threadIdx.x) * SIZE;
+        if (j >= N) continue;
+        sums[k] = load_floats<SIZE>(x + j);
+        weights[k] = load_pack<SIZE>(weight + j);
+        const Floats<SIZE> more = load_floats<SIZE>(residual + j);
+        for (int i = 0; i < SIZE; ++i) {
+            sums[k].at[i] += more.at[i];
+            squares += sums[k].at[i] * sums[k].at[i];
+        }
+        store_floats(h + j, sums[k]);
+    }
+    const float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
+    for (int k = 0; k < PACKS; ++k) {
+        const int j = (k * THREADS + (int)threadIdx.x) * SIZE;
+        if (j >= N) continue;
+        const Floats<SIZE> scale = widened(weights[k]);
+        for (int i = 0; i < SIZE; ++i) sums[k].at[i] *= rstd * scale.at[i];
+        store_floats(y + j, sums[k]);
+    }
 }
 
 template <typename T>

@@ -1,4 +1,14 @@
-"""Level 4: addition and RMS norm in Triton, forward and backward; rows of any width are read twice."""
+"""Level 4: addition and RMS norm in Triton, forward and backward.
+
+Rungs of the forward, plain to best:
+    passes    one program a row of any width, which is read twice.
+    rows      the row is read once and kept in registers, narrow rows several at a time.
+Rungs of the backward:
+    columns     a kernel for the sums along rows, another that takes the matrix in tiles for all else.
+    prefetch    a few programs, each of which walks over many rows, reads them once and keeps its sums of columns in
+                registers, while the next rows are on their way. A matrix that one program has room for is its own.
+Rows too wide for the registers go to `passes` and `columns`.
+"""
 
 import torch
 import triton
@@ -6,11 +16,16 @@ import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
+from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
+from kernels.row_parts import at_once
 from kernels.rung import rung
-from kernels.triton import column_sums
+from kernels.triton import column_sums, row_tiles
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import row_tile
 from kernels.triton.rows import one_program_a_row
+
+WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
 
 
 @triton.jit
@@ -33,6 +48,26 @@ def add_rms_norm_passes_kernel(
         h += tl.load(residual_ptr + row * residual_stride + columns, mask=inside, other=0.0).to(tl.float32)
         weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
         tl.store(y_ptr + row * N + columns, h * rstd * weight, mask=inside)
+
+
+@triton.jit
+def add_rms_norm_rows_kernel(
+    x_ptr, residual_ptr, weight_ptr, y_ptr, h_ptr, x_stride, residual_stride, M, N, eps,
+    ROWS: tl.constexpr, BLOCK_N: tl.constexpr, FEW: tl.constexpr,
+):  # fmt: skip
+    """FEW: nothing hides a wait, so the weights are asked for with the rows: no compiler moves a load across a sum."""
+    rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
+    columns = tl.arange(0, BLOCK_N)[None, :]
+    inside = (rows < M) & (columns < N)
+    h = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    h += tl.load(residual_ptr + rows * residual_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    if FEW:
+        weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    tl.store(h_ptr + rows * N + columns, h, mask=inside)
+    rstd = 1.0 / tl.sqrt(tl.div_rn(tl.sum(h * h, 1), tl.cast(N, tl.float32)) + eps)
+    if not FEW:
+        weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    tl.store(y_ptr + rows * N + columns, h * rstd[:, None] * weight, mask=inside)
 
 
 @triton.jit
@@ -78,9 +113,48 @@ def add_rms_norm_backward_columns_kernel(
     store_partial(dweight_ptr, dweight, tl.program_id(1), columns, N)
 
 
+@triton.jit
+def add_rms_norm_backward_rows_kernel(
+    dy_ptr, dh_ptr, h_ptr, weight_ptr, dx_ptr, dresidual_ptr, dweight_ptr, dy_stride, dh_stride, h_stride, M, N, eps,
+    ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    columns = tl.arange(0, BLOCK_N)[None, :]
+    weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    dweight = tl.zeros((ROWS, BLOCK_N), tl.float32)
+    count = tl.cast(N, tl.float32)
+    for start in tl.range(tl.program_id(0) * ROWS, M, tl.num_programs(0) * ROWS, num_stages=STAGES):
+        rows = (start + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+        inside = (rows < M) & (columns < N)
+        dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        dh = tl.load(dh_ptr + rows * dh_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        h = tl.load(h_ptr + rows * h_stride + columns, mask=inside, other=0.0).to(tl.float32)
+        g = dy * weight
+        # Both sums at once, so that warps wait for each other once a row.
+        rstd = (1.0 / tl.sqrt(tl.div_rn(tl.sum(h * h, 1), count) + eps))[:, None]
+        mean_gn = tl.div_rn(tl.sum(g * h, 1), count)[:, None] * rstd
+        n = h * rstd
+        dx = dh + rstd * (g - n * mean_gn)
+        # Twice: an operator may not return one tensor as two outputs.
+        tl.store(dx_ptr + rows * N + columns, dx, mask=inside)
+        tl.store(dresidual_ptr + rows * N + columns, dx, mask=inside)
+        dweight += dy * n
+    store_partial(dweight_ptr, dweight, tl.program_id(0), columns, N)
+
+
 def passes(x, residual, weight, eps):
     y, h = empty_contiguous(x), empty_contiguous(x)
     one_program_a_row(add_rms_norm_passes_kernel, (x, residual), (as_columns(weight), y, h), eps)
+    return y, h
+
+
+def rows(x, residual, weight, eps):
+    if not x.numel() or x.shape[-1] > WIDEST_KEPT:
+        return passes(x, residual, weight, eps)
+    y, h, x, residual = empty_contiguous(x), empty_contiguous(x), as_rows(x), as_rows(residual)
+    M, N = x.shape
+    tile = row_tile(M, N, x.device) | {"FEW": at_once(M, N, x.device)}
+    arguments = (x, residual, as_columns(weight), y, h, x.stride(0), residual.stride(0), M, N, eps)
+    launch(add_rms_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), *arguments, **tile)
     return y, h
 
 
@@ -101,5 +175,27 @@ def columns(dy, dh, h, weight, eps):
     return dx, dresidual, sums.add_up()[0]
 
 
-FORWARD = (rung(4, "passes", passes, "one program a row, read twice", column_sums),)
-BACKWARD = (rung(4, "columns", columns, "statistics by rows, then all else by columns", column_sums),)
+def prefetch(dy, dh, h, weight, eps):
+    """Deterministic on one kind of GPU: which rows a program adds up, and in which order, is fixed."""
+    M, N = h.shape[:-1].numel(), h.shape[-1]
+    if not h.numel() or (too_wide(N) and not whole(M, N)):
+        return columns(dy, dh, h, weight, eps)
+    dx, dresidual, dy, dh, h = empty_contiguous(h), empty_contiguous(h), as_rows(dy), as_rows(dh), as_rows(h)
+    tile = prefetch_parameters(M, N)
+    tile["STAGES"] = min(tile["STAGES"], 3)  # of three tensors a row, for which every GPU has room
+    programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(h.device))
+    sums = Partials(programs, weight, alone=whole(M, N))
+    tensors = dy, dh, h, as_columns(weight), dx, dresidual, sums.dweight
+    strides = dy.stride(0), dh.stride(0), h.stride(0)
+    launch(add_rms_norm_backward_rows_kernel, (programs,), *tensors, *strides, M, N, eps, **tile)
+    return dx, dresidual, sums.add_up()[0]
+
+
+FORWARD = (
+    rung(4, "passes", passes, "one program a row, read twice", column_sums),
+    rung(4, "rows", rows, "read once, kept in registers, narrow rows several at a time", column_sums, row_tiles),
+)
+BACKWARD = (
+    rung(4, "columns", columns, "statistics by rows, then all else by columns", column_sums),
+    rung(4, "prefetch", prefetch, "rows read once, the next on their way meanwhile", column_sums),
+)

@@ -27,7 +27,7 @@ from kernels.cuda.rows import (
     in_vectors,
     one_block_a_row,
     pack_size,
-    power_of_2_from,
+    threads_of_few,
     threads_of_row,
     vectors_of_thread,
 )
@@ -48,7 +48,6 @@ NAMES = {dtype: f"layer_norm_block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
 WIDEST_IN_REGISTERS = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
-VALUES_OF_FEW = 4  # of a row that a thread holds where all rows are there at a time, unless a vector is more
 
 
 def launch(
@@ -110,7 +109,7 @@ def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
     y, rows, weight, bias = empty_contiguous(x), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
     size = pack_size(N, rows, weight, bias, y)
-    threads = min(max(power_of_2_from(-(-N // max(size, VALUES_OF_FEW))), WARP), MOST_THREADS)
+    threads = threads_of_few(N, size)
     launched = kernel(FEW_SOURCE, "layer_norm_few", x.dtype, size, -(-N // (size * threads)), threads)
     launched((M,), (threads,), (rows, weight, bias, y, rows.stride(0), N, np.float32(eps)))
     return y

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import VECTOR_BYTES, in_vectors
+from kernels.cuda.rows import VECTOR_BYTES, pack_size
 from kernels.cuda.template import kernel
 from kernels.rung import rung
 
@@ -22,7 +22,8 @@ def fours(x, residual, p, seed):
     shape = (1, -1) if all(tensor.is_contiguous() for tensor in given) else (-1, x.shape[-1])
     x, residual = (None if tensor is None else as_rows(tensor.reshape(shape)) for tensor in (x, residual))
     M, N = x.shape
-    size = VECTOR_BYTES // x.itemsize if in_vectors(N, x, residual, y.view(M, N)) else 1
+    vector = VECTOR_BYTES // x.itemsize
+    size = vector if pack_size(N if M > 1 else 0, x, residual, y.view(M, N)) == vector else 1
     strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
     across = -(-N // (size * THREADS))
     arguments = (x, residual, y, *strides, N, across, np.float32(p), np.float32(1 / max(1 - p, 1e-30)), seed)

@@ -1,5 +1,5 @@
 // Level 5: dropout and a residual in CUDA C. Each thread makes the random numbers of its elements: four by each counter where a
-// thread has a 16-byte vector of them, and one where rows are not made of vectors.
+// thread has a 16-byte vector of them, and one where rows are not made of vectors, and in what a row leaves over.
 //
 //     y = residual + (u >= p ? x * scale : 0),    u: number i of the seed for element i of all
 //
@@ -8,32 +8,43 @@
 #include "philox.cuh"
 #include "values.cuh"
 
-// M * across blocks, `across` of them for a row. In 64 bits their division would cost more than the random numbers.
+// Number `element` of a seed.
+__device__ float uniform1(unsigned long long seed, long long element)
+{
+    const float4 u = uniform4(seed, element / 4);
+    const float numbers[4] = {u.x, u.y, u.z, u.w};
+    return numbers[element % 4];
+}
+
+// M * across blocks, `across` of them for a row. In 64 bits their division would cost more than the random numbers. Rows start
+// at multiples of SIZE values; only one alone may end elsewhere.
 template <typename T, int SIZE>
 __global__ void residual_dropout(const T* x, const T* residual, T* y, long long x_stride, long long residual_stride,
                                  long long N, unsigned across, float p, float scale, unsigned long long seed)
 {
     const unsigned block = blockIdx.x % across;
     const long long row = blockIdx.x / across, column = ((long long)block * blockDim.x + threadIdx.x) * SIZE;
-    if (column >= N) return;
-    float values[SIZE], others[SIZE] = {};
-    load_floats<SIZE>(x + row * x_stride + column, values);
-    if (residual) load_floats<SIZE>(residual + row * residual_stride + column, others);
+    x += row * x_stride;
+    y += row * N;
+    if (residual) residual += row * residual_stride;
 
-    const long long element = row * N + column;
-    if constexpr (SIZE == 1) {
-        const float4 u = uniform4(seed, element / 4);
-        const float numbers[4] = {u.x, u.y, u.z, u.w};
-        values[0] = others[0] + (numbers[element % 4] >= p ? values[0] * scale : 0.0f);
-    } else {
-#pragma unroll
-        for (int i = 0; i < SIZE; i += 4) {
-            const float4 u = uniform4(seed, (element + i) / 4);
-            values[i] = others[i] + (u.x >= p ? values[i] * scale : 0.0f);
-            values[i + 1] = others[i + 1] + (u.y >= p ? values[i + 1] * scale : 0.0f);
-            values[i + 2] = others[i + 2] + (u.z >= p ? values[i + 2] * scale : 0.0f);
-            values[i + 3] = others[i + 3] + (u.w >= p ? values[i + 3] * scale : 0.0f);
+    if (SIZE == 1 || column + SIZE > N) {
+        for (long long j = column; j < N && j < column + SIZE; ++j) {
+            const float kept = uniform1(seed, row * N + j) >= p ? (float)x[j] * scale : 0.0f;
+            y[j] = (T)(residual ? (float)residual[j] + kept : kept);
         }
+        return;
     }
-    store_floats<SIZE>(y + row * N + column, values);
+    float values[SIZE], others[SIZE] = {};
+    load_floats<SIZE>(x + column, values);
+    if (residual) load_floats<SIZE>(residual + column, others);
+#pragma unroll
+    for (int i = 0; i + 4 <= SIZE; i += 4) {
+        const float4 u = uniform4(seed, (row * N + column + i) / 4);
+        values[i] = others[i] + (u.x >= p ? values[i] * scale : 0.0f);
+        values[i + 1] = others[i + 1] + (u.y >= p ? values[i + 1] * scale : 0.0f);
+        values[i + 2] = others[i + 2] + (u.z >= p ? values[i + 2] * scale : 0.0f);
+        values[i + 3] = others[i + 3] + (u.w >= p ? values[i + 3] * scale : 0.0f);
+    }
+    store_floats<SIZE>(y + column, values);
 }

@@ -10,26 +10,42 @@ from kernels.triton.launch import launch
 BLOCK = 2_048
 
 
+@triton.jit
+def put_dropped(x_ptr, residual_ptr, y_ptr, numbers, p, scale, inside):
+    """One element of each of these pointers; of all of them where `inside` is None."""
+    x = tl.load(x_ptr, mask=inside).to(tl.float32)
+    y = tl.where(numbers >= p, x * scale, 0.0)
+    if residual_ptr is not None:
+        y += tl.load(residual_ptr, mask=inside).to(tl.float32)
+    tl.store(y_ptr, y, mask=inside)
+
+
 # The seed differs from call to call: no kernel is compiled anew for 1 or for multiples of 16.
 @triton.jit(do_not_specialize=["seed"])
 def residual_dropout_kernel(
-    x_ptr, residual_ptr, y_ptr, x_stride, residual_stride, N, p, scale, seed,
+    x_ptr, residual_ptr, y_ptr, x_stride, residual_stride, N, p, scale, seed, whole,
     QUADS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """y = residual + dropout(x), or dropout(x) where there is no residual. QUADS: every row starts with a new counter."""
+    """y = residual + dropout(x), or dropout(x) where there is no residual. QUADS: every row starts with a new counter.
+
+    whole: how many of the first blocks lie in memory without gaps and need no mask. A mask by an odd N would cost them their
+    wide loads: the compiler can't tell that neighbours share its verdict.
+    """
     blocks = tl.cdiv(N + 3, BLOCK_N)
     row, block = (tl.program_id(0) // blocks).to(tl.int64), tl.program_id(0) % blocks
     start = row * N + block.to(tl.int64) * BLOCK_N  # of all elements, by which the random numbers go
     before = tl.cast(0, tl.int64) if QUADS else start % 4
     one, two, three, four = tl.rand4x(seed, (start - before) // 4 + tl.arange(0, BLOCK_N // 4))
     numbers = tl.reshape(tl.join(tl.join(one, three), tl.join(two, four)), (BLOCK_N,))
-    columns = block.to(tl.int64) * BLOCK_N - before + tl.arange(0, BLOCK_N)
-    inside = (columns >= 0) & (columns < N)
-    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    y = tl.where(numbers >= p, x * scale, 0.0)
-    if residual_ptr is not None:
-        y += tl.load(residual_ptr + row * residual_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    tl.store(y_ptr + row * N + columns, y, mask=inside)
+    if tl.program_id(0) < whole:
+        at = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+        other_ptr = None if residual_ptr is None else residual_ptr + at
+        put_dropped(x_ptr + at, other_ptr, y_ptr + at, numbers, p, scale, None)
+    else:
+        columns = block.to(tl.int64) * BLOCK_N - before + tl.arange(0, BLOCK_N)
+        other_ptr = None if residual_ptr is None else residual_ptr + row * residual_stride + columns
+        inside = (columns >= 0) & (columns < N)
+        put_dropped(x_ptr + row * x_stride + columns, other_ptr, y_ptr + row * N + columns, numbers, p, scale, inside)
 
 
 def fours(x, residual, p, seed):
@@ -42,7 +58,7 @@ def fours(x, residual, p, seed):
     x, residual = (None if tensor is None else as_rows(tensor.reshape(shape)) for tensor in (x, residual))
     M, N = x.shape
     strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
-    parameters = N, float(p), 1 / max(1 - p, 1e-30), seed
+    parameters = N, float(p), 1 / max(1 - p, 1e-30), seed, N // BLOCK if M == 1 else 0
     tile = {"QUADS": M == 1 or N % 4 == 0, "BLOCK_N": BLOCK, "num_warps": 4}
     launch(residual_dropout_kernel, (M * triton.cdiv(N + 3, BLOCK),), x, residual, y, *strides, *parameters, **tile)
     return y

@@ -1,8 +1,8 @@
-"""Level 5: the Python side of rms_norm.cu and rms_norm_backward_queue.cu.
+"""Level 5: the Python side of rms_norm.cu, rms_norm_split.cu and rms_norm_backward_queue.cu.
 
 Rungs of the forward, plain to best:
     reread    one block a row, which reads it twice, by loads as wide as the rows' alignment allows.
-    kept      the row stays in registers.
+    kept      the row stays in registers; few rows too wide for that are divided among blocks.
 Rungs of the backward:
     columns   dx by rows, dweight by kernels in which a thread owns a column.
     queue     16-byte loads, all sums in registers, the next rows on their way.
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
+from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.queue import blocks_of_row, cluster_unsupported, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
@@ -28,14 +28,16 @@ from kernels.cuda.rows import (
     norm_columns,
     pack_size,
     pack_threads,
+    threads_of_few,
     threads_of_row,
 )
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.operation import Variant
+from kernels.row_parts import at_once, columns_of_part, few_rows, threads_of_part
 from kernels.unsupported import Reason, needs_compiler
 
-FILE, QUEUE = (Path(__file__).with_name(name) for name in ("rms_norm.cu", "rms_norm_backward_queue.cu"))
+FILE, SPLIT, QUEUE = (Path(__file__).with_name(f"rms_norm{name}.cu") for name in ("", "_split", "_backward_queue"))
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
 
 
@@ -53,14 +55,28 @@ def reread(x, weight, eps):
 def kept(x, weight, eps):
     N = x.shape[-1]
     if not x.numel() or N > WIDEST_KEPT:
-        return reread(x, weight, eps)
+        return (split if x.numel() and few_rows(x.numel() // N, x.device) else reread)(x, weight, eps)
     y, rows, weight = empty_contiguous(x), as_rows(x), as_columns(weight)
-    size, threads = pack_size(N, rows, weight, y), threads_of_row(N)
+    M, size = rows.shape[0], pack_size(N, rows, weight, y)
+    few = at_once(M, N, x.device)
+    threads = threads_of_few(N, size) if few else threads_of_row(N)
     height = 2 if threads == WARP else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
-    parameters = size, -(-N // (size * threads)), threads, height
-    M = rows.shape[0]
+    parameters = size, -(-N // (size * threads)), threads, height, few
     arguments = (rows, weight, y, rows.stride(0), M, N, np.float32(eps))
     kernel(FILE, "rms_norm_kept", x.dtype, *parameters)((-(-M // height),), (threads, height), arguments)
+    return y
+
+
+def split(x, weight, eps):
+    """y of an x with at least one element."""
+    y, rows, weight = empty_contiguous(x), as_rows(x), as_columns(weight)
+    M, N = rows.shape
+    size, columns = pack_size(N, rows, weight, y), columns_of_part(M, N, x.device)
+    grid, block = (M, -(-N // columns)), (threads_of_part(columns),)
+    parts = torch.empty(grid, dtype=torch.float32, device=x.device)
+    kernel(SPLIT, "rms_norm_parts", x.dtype, size)(grid, block, (rows, parts, rows.stride(0), N))
+    arguments = (rows, weight, y, parts, rows.stride(0), N, np.float32(eps))
+    kernel(SPLIT, "rms_norm_split", x.dtype, size)(grid, block, arguments)
     return y
 
 
@@ -115,7 +131,7 @@ COLUMNS = (*PACKS, NORM_COLUMNS, COLUMN_SUMS)
 VECTORS = (QUEUE, DEVICE / "vectors.cuh", COLUMN_SUMS)
 FORWARD = (
     rung("reread", reread, "one block a row, read twice", PACKS),
-    rung("kept", kept, "the row stays in registers", PACKS),
+    rung("kept", kept, "the row stays in registers", (*PACKS, *with_includes(SPLIT))),
 )
 BACKWARD = (
     rung("columns", columns, "dx by rows, dweight by kernels in which a thread owns a column", COLUMNS),

@@ -14,12 +14,19 @@ __device__ float squares_of(Floats<SIZE> row)
 }
 
 template <int SIZE, typename T>
-__device__ void put_normalised(T* y, Floats<SIZE> row, const T* weight, int j, float rstd)
+__device__ void put_normalised(T* y, Floats<SIZE> row, const T* weight, Pack<T, SIZE> of_columns, int j, float rstd)
 {
-    Floats<SIZE> weights;
-    if (weight) weights = load_floats<SIZE>(weight + j);
+    const Floats<SIZE> weights = widened(of_columns);
     for (int k = 0; k < SIZE; ++k) row.at[k] *= weight ? rstd * weights.at[k] : rstd;
     store_floats(y + j, row);
+}
+
+// The weights of the columns from j on, if there are weights.
+template <int SIZE, typename T>
+__device__ Pack<T, SIZE> weights_at(const T* weight, int j)
+{
+    if (weight) return load_pack<SIZE>(weight + j);
+    return {};
 }
 
 // A block a row, which reads it twice: the second time from the cache, where rows are not too wide.
@@ -35,12 +42,13 @@ __global__ void rms_norm_reread(const T* x, const T* weight, T* y, long long x_s
     float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
 #pragma unroll 4
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE)
-        put_normalised(y, load_floats<SIZE>(x + j), weight, j, rstd);
+        put_normalised(y, load_floats<SIZE>(x + j), weight, weights_at<SIZE>(weight, j), j, rstd);
 }
 
 // The row stays in registers, PACKS packs a thread. ceil(M / ROWS) blocks of (THREADS, ROWS) threads; ROWS is 1 unless THREADS
-// is 32.
-template <typename T, int SIZE, int PACKS, int THREADS, int ROWS>
+// is 32. Where there are FEW rows, nothing hides a wait, so the weights are asked for with the row: no compiler moves a load
+// across a barrier.
+template <typename T, int SIZE, int PACKS, int THREADS, int ROWS, bool FEW>
 __global__ void __launch_bounds__(THREADS* ROWS)
     rms_norm_kept(const T* x, const T* weight, T* y, long long x_stride, long long M, int N, float eps)
 {
@@ -49,10 +57,12 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     if (i >= M) return;
     x += i * x_stride;
     y += i * N;
-    Pack<T, SIZE> row[PACKS];
+    Pack<T, SIZE> row[PACKS], weights[FEW ? PACKS : 1];
     for (int k = 0; k < PACKS; ++k) {
         int j = (k * THREADS + (int)threadIdx.x) * SIZE;
-        if (j < N) row[k] = load_pack<SIZE>(x + j);
+        if (j >= N) continue;
+        row[k] = load_pack<SIZE>(x + j);
+        if (FEW) weights[k] = weights_at<SIZE>(weight, j);
     }
     float squares = 0.0f;
     for (int k = 0; k < PACKS; ++k)
@@ -60,7 +70,8 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
     for (int k = 0; k < PACKS; ++k) {
         int j = (k * THREADS + (int)threadIdx.x) * SIZE;
-        if (j < N) put_normalised(y, widened(row[k]), weight, j, rstd);
+        if (j >= N) continue;
+        put_normalised(y, widened(row[k]), weight, FEW ? weights[FEW ? k : 0] : weights_at<SIZE>(weight, j), j, rstd);
     }
 }
 

@@ -16,7 +16,7 @@ import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.operation import Variant
-from kernels.row_parts import few_rows
+from kernels.row_parts import at_once, few_rows
 from kernels.triton import row_tiles
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import row_tile
@@ -48,16 +48,21 @@ def rms_norm_passes_kernel(x_ptr, weight_ptr, y_ptr, x_stride, N: tl.constexpr, 
 
 
 @triton.jit
-def rms_norm_rows_kernel(x_ptr, weight_ptr, y_ptr, x_stride, M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
+def rms_norm_rows_kernel(
+    x_ptr, weight_ptr, y_ptr, x_stride, M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, FEW: tl.constexpr
+):
+    """FEW: nothing hides a wait, so the weights are asked for with the rows: no compiler moves a load across a sum."""
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
     x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    weight = 1.0
+    if FEW and weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     rstd = 1.0 / tl.sqrt(tl.div_rn(tl.sum(x * x, 1), tl.cast(N, tl.float32)) + eps)
-    y = x * rstd[:, None]
-    if weight_ptr is not None:
-        y *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-    tl.store(y_ptr + rows * N + columns, y, mask=inside)
+    if not FEW and weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    tl.store(y_ptr + rows * N + columns, x * rstd[:, None] * weight, mask=inside)
 
 
 @triton.jit
@@ -91,7 +96,7 @@ def by_rows(x, weight, y, eps) -> None:
     M, N = x.shape
     if N > WIDEST_KEPT:
         return by_passes(x, weight, y, eps)
-    tile = row_tile(M, N, x.device)
+    tile = row_tile(M, N, x.device) | {"FEW": at_once(M, N, x.device)}
     launch(rms_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, y, x.stride(0), M, N, eps, **tile)
 
 

@@ -12,34 +12,58 @@ from kernels.operation import Variant
 from kernels.triton import activations, tiles
 from kernels.triton.activations import activated
 from kernels.triton.launch import launch
-from kernels.triton.tiles import tile, tiles_of
+from kernels.triton.tiles import elements, tile, tiles_of
 from kernels.unsupported import needs_interpreter
+
+# In the kernels, `whole` is how many of the first tiles lie in memory without gaps and need no mask. A mask by an odd N would
+# cost them their wide loads: the compiler can't tell that neighbours share its verdict.
+
+
+@triton.jit
+def put_product(gate_ptr, up_ptr, y_ptr, inside, ACTIVATION: tl.constexpr, EXACT: tl.constexpr):
+    """One element of each of these pointers; of all of them where `inside` is None."""
+    gate, up = tl.load(gate_ptr, mask=inside).to(tl.float32), tl.load(up_ptr, mask=inside).to(tl.float32)
+    value, _ = activated(gate, ACTIVATION, EXACT)
+    tl.store(y_ptr, value * up, mask=inside)
 
 
 @triton.jit
 def swiglu_kernel(
-    gate_ptr, up_ptr, y_ptr, gate_stride, up_stride, M, N,
+    gate_ptr, up_ptr, y_ptr, gate_stride, up_stride, M, N, whole,
     ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
-    gate = tl.load(gate_ptr + rows * gate_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    up = tl.load(up_ptr + rows * up_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    value, _ = activated(gate, ACTIVATION, EXACT)
-    tl.store(y_ptr + rows * N + columns, value * up, mask=inside)
+    if tl.program_id(0) < whole:
+        at = elements(ROWS * BLOCK_N)
+        put_product(gate_ptr + at, up_ptr + at, y_ptr + at, None, ACTIVATION, EXACT)
+    else:
+        rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
+        of_gate, of_up, of_y = rows * gate_stride + columns, rows * up_stride + columns, rows * N + columns
+        put_product(gate_ptr + of_gate, up_ptr + of_up, y_ptr + of_y, inside, ACTIVATION, EXACT)
+
+
+@triton.jit
+def put_gradients(dy_ptr, gate_ptr, up_ptr, dgate_ptr, dup_ptr, inside, ACTIVATION: tl.constexpr, EXACT: tl.constexpr):
+    """As `put_product`."""
+    dy, gate = tl.load(dy_ptr, mask=inside).to(tl.float32), tl.load(gate_ptr, mask=inside).to(tl.float32)
+    up = tl.load(up_ptr, mask=inside).to(tl.float32)
+    value, slope = activated(gate, ACTIVATION, EXACT)
+    tl.store(dgate_ptr, dy * up * slope, mask=inside)
+    tl.store(dup_ptr, dy * value, mask=inside)
 
 
 @triton.jit
 def swiglu_backward_kernel(
-    dy_ptr, gate_ptr, up_ptr, dgate_ptr, dup_ptr, dy_stride, gate_stride, up_stride, M, N,
+    dy_ptr, gate_ptr, up_ptr, dgate_ptr, dup_ptr, dy_stride, gate_stride, up_stride, M, N, whole,
     ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
-    dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    gate = tl.load(gate_ptr + rows * gate_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    up = tl.load(up_ptr + rows * up_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    value, slope = activated(gate, ACTIVATION, EXACT)
-    tl.store(dgate_ptr + rows * N + columns, dy * up * slope, mask=inside)
-    tl.store(dup_ptr + rows * N + columns, dy * value, mask=inside)
+    if tl.program_id(0) < whole:
+        at = elements(ROWS * BLOCK_N)
+        put_gradients(dy_ptr + at, gate_ptr + at, up_ptr + at, dgate_ptr + at, dup_ptr + at, None, ACTIVATION, EXACT)
+    else:
+        rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
+        of_dy, of_gate, of_up = rows * dy_stride + columns, rows * gate_stride + columns, rows * up_stride + columns
+        dgate_ptr, dup_ptr = dgate_ptr + (rows * N + columns), dup_ptr + (rows * N + columns)
+        put_gradients(dy_ptr + of_dy, gate_ptr + of_gate, up_ptr + of_up, dgate_ptr, dup_ptr, inside, ACTIVATION, EXACT)
 
 
 def run(kernel, given: tuple[torch.Tensor, ...], outs: tuple[torch.Tensor, ...], activation: str, flat: bool) -> None:
@@ -47,13 +71,15 @@ def run(kernel, given: tuple[torch.Tensor, ...], outs: tuple[torch.Tensor, ...],
     if not outs[0].numel():
         return
     rows = [as_rows(tensor) for tensor in given]
-    if flat and all(matrix.is_contiguous() for matrix in rows):
+    one_row = flat and all(matrix.is_contiguous() for matrix in rows)
+    if one_row:
         rows = [matrix.view(1, -1) for matrix in rows]
     M, N = rows[0].shape
     programs, shape = tiles_of(M, N, 1_024)
+    whole = N // 1_024 if one_row else 0
     strides = (matrix.stride(0) for matrix in rows)
     how = {"ACTIVATION": activation, "EXACT": outs[0].dtype == torch.float32}
-    launch(kernel, (programs,), *rows, *outs, *strides, M, N, **how, **shape, num_warps=4)
+    launch(kernel, (programs,), *rows, *outs, *strides, M, N, whole, **how, **shape, num_warps=4)
 
 
 def forward(gate, up, activation, *, flat: bool):

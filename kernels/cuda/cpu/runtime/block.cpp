@@ -38,7 +38,7 @@ bool Block::begin(Launch& launched, uint64_t which) {
     const uint32_t *grid = settings.grid, *block = settings.block;
     launch = &launched;
     number = which;
-    thread = launch->kernel->thread();
+    thread = worker.thread;
     thread->block_index = {uint32_t(number % grid[0]), uint32_t(number / grid[0] % grid[1]),
                            uint32_t(number / grid[0] / grid[1])};
     thread->block_dim = dim3(block[0], block[1], block[2]);
@@ -193,7 +193,7 @@ Space Block::space(const void* address) const {
     const auto within = [address](const char* start, size_t bytes) {
         return uintptr_t(address) - uintptr_t(start) < bytes;
     };
-    const SharedImage shared = SharedImage::of(*launch->kernel);
+    const SharedImage shared = SharedImage::of(*launch->kernel, thread);
     if (within(dynamic_shared_memory, dynamic_shared_bytes) || within(shared.data, shared.bytes)) return Space::shared;
     return worker.current->holds(address) ? Space::local : Space::global;
 }

@@ -80,7 +80,10 @@ void pass_on(int signal) {
 void on_fault(int signal, siginfo_t* info, void* context) {
     ucontext_t& at = *static_cast<ucontext_t*>(context);
     Block* const block = Worker::running_block();
-    if (!block || !block->runs_on(reinterpret_cast<void*>(stack_of(at)))) return pass_on(signal);
+    if (!block || !block->runs_on(reinterpret_cast<void*>(stack_of(at)))) {
+        if (!interruptible || !interruptible->lets_a_worker_run(code_of(at))) pass_on(signal);
+        return;
+    }
     if (signal == SIGFPE) {
         if (!divided_as_a_gpu_does(at)) pass_on(signal);
         return;
@@ -147,15 +150,23 @@ void Launch::interrupt() {
     mprotect(begin, settings.code_end - uint64_t(begin), PROT_READ);
 }
 
+// A worker asks the library for variables, which no kernel does. It takes the right to run away again (Worker::variables).
+bool Launch::lets_a_worker_run(uint64_t code) const {
+    void* const begin = page_of(settings.code_begin);
+    const uint64_t bytes = settings.code_end - uint64_t(begin);
+    return interrupted && code - uint64_t(begin) < bytes && !mprotect(begin, bytes, PROT_READ | PROT_EXEC);
+}
+
 Interruptible::Interruptible(Launch& launch) {
     if (!launch.settings.code_end || syscall(SYS_gettid) != getpid()) return;
     struct sigaction action = {};
     action.sa_sigaction = on_interrupt;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-    interruptible = &launch;
     if (sigaction(SIGINT, nullptr, &before_interrupt)) return;
-    const bool handled = before_interrupt.sa_handler != SIG_DFL && before_interrupt.sa_handler != SIG_IGN;
-    installed = handled && !sigaction(SIGINT, &action, nullptr);
+    if (before_interrupt.sa_handler == SIG_DFL || before_interrupt.sa_handler == SIG_IGN) return;
+    interruptible = &launch;
+    installed = !sigaction(SIGINT, &action, nullptr);
+    if (!installed) interruptible = nullptr;
 }
 
 Interruptible::~Interruptible() {

@@ -61,6 +61,7 @@ struct Launch {
 
     void fail(uint64_t block, const std::string& text, const Fault& fault = {});
     void interrupt();
+    bool lets_a_worker_run(uint64_t code) const;  // at this address, after an interrupt
     void arrive_at_grid_barrier();
     void block_finished();
 };

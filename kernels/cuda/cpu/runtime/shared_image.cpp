@@ -31,9 +31,9 @@ int look(dl_phdr_info* library, size_t, void* data) {
 
 }  // namespace
 
-SharedImage SharedImage::of(const Kernel& kernel) {
-    // From the first access on, this OS thread has the memory.
-    Search search = {reinterpret_cast<uintptr_t>(kernel.function), {kernel.thread()}};
+// From the first access to its variables on, this OS thread has the memory.
+SharedImage SharedImage::of(const Kernel& kernel, Thread* variables) {
+    Search search = {reinterpret_cast<uintptr_t>(kernel.function), {variables}};
     dl_iterate_phdr(look, &search);
     return search.found;
 }

@@ -17,7 +17,7 @@ struct SharedImage {
     const char* initial = nullptr;
     size_t initial_bytes = 0;
 
-    static SharedImage of(const Kernel& kernel);
+    static SharedImage of(const Kernel& kernel, Thread* variables);
     void save(std::vector<char>& to) const;
     void restore(const std::vector<char>& from) const;
     void reset() const;  // as it was before the library's first block

@@ -27,7 +27,8 @@ GuardedShared guard_static_shared_of(const void* function) {
 void Worker::guard_static_shared() {
     const GuardedShared made = guard_static_shared_of(launch->kernel->function);
     if (made.bytes) static_shared.push_back(made);
-    launch->kernel->thread()->guarded = true;
+    thread = variables();
+    thread->guarded = true;
 }
 
 const char* Worker::near_static_shared(const void* address) const {

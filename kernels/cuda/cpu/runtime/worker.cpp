@@ -49,8 +49,8 @@ void Worker::work(Launch& entered, bool for_now) {
     // Waking other threads costs about as much as this; a launch that ends sooner does without.
     constexpr int64_t alone = 20;
     launch = &entered;
-    if (launch->settings.guarded && !launch->kernel->thread()->guarded) guard_static_shared();
-    thread = launch->kernel->thread();
+    thread = variables();
+    if (launch->settings.guarded && !thread->guarded) guard_static_shared();
     random.state = mixed(launch->settings.seed);
     const int64_t start = for_now ? microseconds() : 0;
     ++launch->workers;
@@ -81,6 +81,15 @@ void Worker::work(Launch& entered, bool for_now) {
     if (launch->failed) abandon();
 }
 
+// Asked for once a launch: the library's code, which an interrupt takes the right to run, is then run by kernels alone.
+Thread* Worker::variables() const {
+    Thread* const own = launch->kernel->thread();
+    if (launch->interrupted) launch->interrupt();
+    return own;
+}
+
+SharedImage Worker::shared_image() const { return SharedImage::of(*launch->kernel, thread); }
+
 // The next block of the launch, unless there is none or the GPU would be full.
 Block* Worker::begin_block() {
     if (launch->next.load(std::memory_order_relaxed) >= launch->blocks) return nullptr;
@@ -104,7 +113,7 @@ Block* Worker::begin_block() {
     // must be made anew. In a random order, what an earlier block left does not help a kernel that forgets a barrier.
     if (launch->settings.ordered ||
         (thread->dynamic_shared && thread->dynamic_shared != block->dynamic_shared_of(launch->settings)))
-        SharedImage::of(*launch->kernel).reset();
+        shared_image().reset();
     thread->runtime = &runtime;
     if (!block->begin(*launch, number)) {
         launch->fail(number, block->error);
@@ -126,10 +135,10 @@ Block* Worker::parked_block() {
             ++tried;
             return nullptr;
         }
-        SharedImage::of(*launch->kernel).restore(block->shared);
+        shared_image().restore(block->shared);
         block->pass_grid_barrier();
     } else {
-        SharedImage::of(*launch->kernel).restore(block->shared);
+        shared_image().restore(block->shared);
     }
     return block;
 }
@@ -159,7 +168,7 @@ void Worker::run(Block& block) {
 }
 
 void Worker::park(Block& block) {
-    SharedImage::of(*launch->kernel).save(block.shared);
+    shared_image().save(block.shared);
     parked.push_back(&block);
     if (block.state == Block::at_grid_barrier) {
         block.grid_barrier = launch->grid_barriers;

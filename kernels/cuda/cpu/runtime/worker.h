@@ -25,9 +25,12 @@ class Worker {
 
     FiberPool fibers;
     Fiber* current = nullptr;
+    Thread* thread = nullptr;  // the built-in variables of the launch's library on this OS thread
 
    private:
     Worker();
+    Thread* variables() const;
+    SharedImage shared_image() const;
     void guard_static_shared();
     static void fiber_main();
 
@@ -43,7 +46,6 @@ class Worker {
     std::vector<GuardedShared> static_shared;
     Context main;
     Launch* launch = nullptr;
-    Thread* thread = nullptr;
     SharedImage image;
     std::vector<std::unique_ptr<Block>> all;
     std::vector<Block*> idle;
