@@ -99,7 +99,7 @@ def public(
 ) -> Callable[..., Any]:
     """The function that binds its arguments, and joins the kernel, which checks them, to its backward where a gradient is
     wanted. `within` takes the kernel's place there."""
-    names, updates = tuple(signature.types), len(signature.updated)
+    names, updates = signature.names, len(signature.updated)
     inputs = [names.index(name) for name in (*signature.gradients, *signature.passes)] if backward else []
     plain, transformable = autograd_functions(signature, within or kernel, backward)
     kernel = counting_updates(signature, kernel)
@@ -136,7 +136,7 @@ def autograd_functions(
     A backward that is itself to be differentiated (create_graph=True, torch.func.grad) is computed by the operators of
     level 1, which autograd knows: so gradients of gradients are right, to any order.
     """
-    names, returned = tuple(signature.types), (*signature.updated, *signature.outputs)
+    names, returned = signature.names, (*signature.updated, *signature.outputs)
     fixed = [name for name in returned if name in signature.non_differentiable]
     updates = picker(names, signature.updated) if signature.updated else None
     saved = picker((*names, *returned), signature.save)
@@ -197,7 +197,7 @@ def counting_updates(signature: Signature, kernel: Callable) -> Callable:
     """A bare kernel whose updates autograd learns of, which refuses a backward that would see a saved tensor changed."""
     if not signature.updated:
         return kernel
-    updated = picker(tuple(signature.types), signature.updated)
+    updated = picker(signature.names, signature.updated)
 
     def call(*args):
         result = kernel(*args)

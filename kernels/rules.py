@@ -17,7 +17,7 @@ def of_kernels(signature: Signature) -> Signature:
     """
     if not signature.gradients:
         return signature
-    names, saved = tuple(signature.types), signature.save
+    names, saved = signature.names, signature.save
     gradients = tuple(f"d{name}" for name in signature.differentiable)
     main, known = names.index(signature.gradients[0]), (*gradients, *saved, *signature.parameters)
     inputs = picker(known, names) if set(names) <= set(known) else None

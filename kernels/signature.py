@@ -96,9 +96,16 @@ class Signature:
     def python(self) -> inspect.Signature:
         kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
         return inspect.Signature(
-            inspect.Parameter(arg.name, kind, default=arg.default_value if arg.has_default_value() else empty)
-            for arg in self.parsed.arguments
+            inspect.Parameter(name, kind, default=self.defaults.get(name, empty)) for name in self.types
         )
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        return {arg.name: arg.default_value for arg in self.parsed.arguments if arg.has_default_value()}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.types)
 
     def empty_outputs(self, *args: Any) -> Any:
         """The outputs that `shapes` tells of, contiguous and uninitialised: one alone, or a tuple."""
@@ -109,6 +116,10 @@ class Signature:
 
     def bind(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
         """Every parameter, in order. TypeError: one is missing, or given twice, or unknown."""
+        given, rest = self.defaults | kwargs, self.names[len(args) :]
+        if len(args) <= len(self.names) and kwargs.keys() <= {*rest} <= given.keys():
+            return (*args, *[given[name] for name in rest])
+        # A call to refuse: this knows what to say, and takes several microseconds, which good calls do not wait for.
         bound = self.python.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args

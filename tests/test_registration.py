@@ -1,5 +1,6 @@
 """Toy kernels registered from a schema: two outputs of which one is saved, an index without a gradient, an update in place."""
 
+import itertools
 import math
 
 import pytest
@@ -279,6 +280,28 @@ def test_arguments_are_bound_and_checked_first():
         with pytest.raises(ValueError, match="x: got 1 dimensions, expected 2"):
             call(X[0])
     assert len(ran) == 1
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_arguments_are_bound_as_python_binds_them(count):
+    signature = Signature("(Tensor x, Tensor? weight=None, float eps=1e-5) -> Tensor y", validate)
+    args, words = tuple(range(count)), ("x", "weight", "eps", "other")
+
+    def by_python(kwargs):
+        bound = signature.python.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args
+
+    def told(bind, *given):
+        try:
+            return bind(*given)
+        except TypeError as error:
+            return str(error)
+
+    for number in range(len(words) + 1):
+        for given in itertools.combinations(words, number):
+            kwargs = dict.fromkeys(given, "given")
+            assert told(signature.bind, args, kwargs) == told(by_python, kwargs)
 
 
 def test_a_backward_holds_gradients_and_saved_outputs_to_the_shapes_of_outputs():

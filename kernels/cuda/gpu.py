@@ -47,8 +47,9 @@ class Function:
         self.offsets = tuple(offset for offset, _ in parameters)
         self.sizes = tuple(size for _, size in parameters)
         # CuPy's own call of a kernel makes an object of every argument. Here they are written to where `_pointers` point.
-        self._values = (ctypes.c_char * (sum(parameters[-1]) if parameters else 1))()
-        base = ctypes.addressof(self._values)
+        # A view of bytes, since a slice of an array of ctypes is assigned byte by byte.
+        self._values = memoryview(bytearray(sum(parameters[-1]) if parameters else 1))
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self._values))
         self._each = (ctypes.c_void_p * max(len(parameters), 1))(*(base + offset for offset in self.offsets))
         self._pointers = ctypes.addressof(self._each)
         self._lock = threading.Lock()
