@@ -11,11 +11,14 @@ template <int THREADS, int ROWS, int COLUMNS, bool ALIGNED, typename T>
 __device__ void fetch(T* tile, const T* from, long long stride, int rows, int columns)
 {
     constexpr int VECTOR = 16 / sizeof(T), ACROSS = COLUMNS / VECTOR;
-    for (int at = threadIdx.x; at < ROWS * ACROSS; at += THREADS) {
-        int i = at / ACROSS, j = at % ACROSS * VECTOR;
+    static_assert(ROWS * ACROSS % THREADS == 0, "each thread copies as many vectors");
+#pragma unroll
+    for (int n = 0; n < ROWS * ACROSS / THREADS; ++n) {
+        int at = n * THREADS + threadIdx.x, i = at / ACROSS, j = at % ACROSS * VECTOR;
         T* to = tile + i * (COLUMNS + PAD) + j;
-        if (ALIGNED && i < rows && j < columns) {
-            __pipeline_memcpy_async(to, from + i * stride + j, 16);
+        if constexpr (ALIGNED) {
+            const bool inside = i < rows && j < columns;
+            __pipeline_memcpy_async(to, inside ? from + i * stride + j : from, 16, inside ? 0 : 16);  // or 16 zeros
         } else {
             for (int k = 0; k < VECTOR; ++k) {
                 T element = 0.0f;
