@@ -16,9 +16,8 @@ __device__ void fetch(T* tile, const T* from, long long stride, int rows, int co
     for (int n = 0; n < ROWS * ACROSS / THREADS; ++n) {
         int at = n * THREADS + threadIdx.x, i = at / ACROSS, j = at % ACROSS * VECTOR;
         T* to = tile + i * (COLUMNS + PAD) + j;
-        if constexpr (ALIGNED) {
-            const bool inside = i < rows && j < columns;
-            __pipeline_memcpy_async(to, inside ? from + i * stride + j : from, 16, inside ? 0 : 16);  // or 16 zeros
+        if constexpr (ALIGNED) {  // beyond the edge nothing is read, and 16 bytes of zeros arrive
+            __pipeline_memcpy_async(to, from + i * stride + j, 16, i < rows && j < columns ? 0 : 16);
         } else {
             for (int k = 0; k < VECTOR; ++k) {
                 T element = 0.0f;
