@@ -40,7 +40,7 @@ RUNGS = {
     "coalesced": Rung(256, lambda thread: [(thread // SIDE, thread % SIDE)]),
     "shared": Rung(1024, lambda thread: [(thread // 32, thread % 32)]),
     "registers": Rung(256, _registers),
-    "wmma": Rung(256, None),
+    "wmma": Rung(128, None),
 }
 
 

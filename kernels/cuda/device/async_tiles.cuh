@@ -11,13 +11,11 @@ template <int THREADS, int ROWS, int COLUMNS, bool ALIGNED, typename T>
 __device__ void fetch(T* tile, const T* from, long long stride, int rows, int columns)
 {
     constexpr int VECTOR = 16 / sizeof(T), ACROSS = COLUMNS / VECTOR;
-    static_assert(ROWS * ACROSS % THREADS == 0, "each thread copies as many vectors");
-#pragma unroll
-    for (int n = 0; n < ROWS * ACROSS / THREADS; ++n) {
-        int at = n * THREADS + threadIdx.x, i = at / ACROSS, j = at % ACROSS * VECTOR;
+    for (int at = threadIdx.x; at < ROWS * ACROSS; at += THREADS) {
+        int i = at / ACROSS, j = at % ACROSS * VECTOR;
         T* to = tile + i * (COLUMNS + PAD) + j;
-        if constexpr (ALIGNED) {  // beyond the edge nothing is read, and 16 bytes of zeros arrive
-            __pipeline_memcpy_async(to, from + i * stride + j, 16, i < rows && j < columns ? 0 : 16);
+        if (ALIGNED && i < rows && j < columns) {
+            __pipeline_memcpy_async(to, from + i * stride + j, 16);
         } else {
             for (int k = 0; k < VECTOR; ++k) {
                 T element = 0.0f;
@@ -25,5 +23,23 @@ __device__ void fetch(T* tile, const T* from, long long stride, int rows, int co
                 to[k] = element;
             }
         }
+    }
+}
+
+// The same for kernels that have registers for the addresses of all copies of a thread at once.
+template <int THREADS, int ROWS, int COLUMNS, bool ALIGNED, typename T>
+__device__ void fetch_at_once(T* tile, const T* from, long long stride, int rows, int columns)
+{
+    constexpr int VECTOR = 16 / sizeof(T), ACROSS = COLUMNS / VECTOR;
+    static_assert(ROWS * ACROSS % THREADS == 0, "each thread copies as many vectors");
+    if constexpr (ALIGNED) {
+#pragma unroll
+        for (int n = 0; n < ROWS * ACROSS / THREADS; ++n) {
+            int at = n * THREADS + threadIdx.x, i = at / ACROSS, j = at % ACROSS * VECTOR;
+            const int zeros = i < rows && j < columns ? 0 : 16;  // 16: nothing is read
+            __pipeline_memcpy_async(tile + i * (COLUMNS + PAD) + j, from + i * stride + j, 16, zeros);
+        }
+    } else {
+        fetch<THREADS, ROWS, COLUMNS, ALIGNED>(tile, from, stride, rows, columns);
     }
 }

@@ -13,7 +13,7 @@ __device__ void load_fragment(Fragment& fragment, const T* from, unsigned stride
 
 // Of that, NVRTC makes one ldmatrix for float16. For bfloat16 it forgets that it is shared memory: four loads of a word, and more
 // to turn what is transposed. These say the same in PTX, with the address of shared memory, and ptxas makes one ldmatrix again.
-#ifndef KERNELS_ON_CPU
+#if !defined(KERNELS_ON_CPU) && __CUDA_ARCH__ >= 800
 #define LOAD_BFLOAT16(USE, LAYOUT, PTX)                                                                                          \
     __device__ inline void load_fragment(                                                                                        \
         nvcuda::wmma::fragment<nvcuda::wmma::USE, 16, 16, 16, __nv_bfloat16, nvcuda::wmma::LAYOUT>& fragment,                    \

@@ -39,13 +39,13 @@ __global__ void __launch_bounds__(THREADS, 2)
         T* xs = tiles + stage * (X_TILE + W_TILE);
         if (k < K) {
             if constexpr (X_T)
-                fetch<THREADS, DEPTH, SIDE, ALIGNED>(xs, x + k * x_stride, x_stride, K - k, M - i);
+                fetch_at_once<THREADS, DEPTH, SIDE, ALIGNED>(xs, x + k * x_stride, x_stride, K - k, M - i);
             else
-                fetch<THREADS, SIDE, DEPTH, ALIGNED>(xs, x + k, x_stride, M - i, K - k);
+                fetch_at_once<THREADS, SIDE, DEPTH, ALIGNED>(xs, x + k, x_stride, M - i, K - k);
             if constexpr (W_T)
-                fetch<THREADS, SIDE, DEPTH, ALIGNED>(xs + X_TILE, w + k, w_stride, N - j, K - k);
+                fetch_at_once<THREADS, SIDE, DEPTH, ALIGNED>(xs + X_TILE, w + k, w_stride, N - j, K - k);
             else
-                fetch<THREADS, DEPTH, SIDE, ALIGNED>(xs + X_TILE, w + k * w_stride, w_stride, K - k, N - j);
+                fetch_at_once<THREADS, DEPTH, SIDE, ALIGNED>(xs + X_TILE, w + k * w_stride, w_stride, K - k, N - j);
         }
         __pipeline_commit();
     };
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     load(0, 0, 0);
     for (int k = 0, stage = 0; k < K; k += DEPTH) {
         begin(k + (STAGES - 1) * DEPTH, (stage + STAGES - 1) % STAGES);
-#pragma unroll
+        #pragma unroll
         for (int inner = 0; inner < DEPTH; inner += 16) {
             const int set = inner / 16 % 2;
             if (inner + 16 < DEPTH) {
