@@ -68,8 +68,10 @@ static void copy(void* to, const void* from, uint32_t bytes, uint32_t zeros) {
     const uint32_t part = whole ? bytes : bytes % 4 ? 1 : 4;
     for (uint32_t at = 0; at < bytes; at += part) {
         // What zeros take the place of is not read, and may lie anywhere.
-        if (at + zeros < bytes)
-            recorder.append_access(Kind::copy_from, reinterpret_cast<uint64_t>(from) + at, std::min(part, bytes - zeros - at), CALLER);
+        if (at + zeros < bytes) {
+            const uint32_t read = std::min(part, bytes - zeros - at);
+            recorder.append_access(Kind::copy_from, reinterpret_cast<uint64_t>(from) + at, read, CALLER);
+        }
         recorder.append_access(Kind::copy_to, reinterpret_cast<uint64_t>(to) + at, part, CALLER);
     }
     recorder.original->services->copy(to, from, bytes, zeros);

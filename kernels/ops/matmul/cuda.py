@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from kernels.cuda.includes import DEVICE, with_includes
+from kernels.cuda.includes import with_includes
 from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
 from kernels.machine import target

@@ -60,10 +60,14 @@ __global__ void __launch_bounds__(THREADS, 2)
     wmma::fragment<wmma::matrix_b, 16, 16, 16, T, typename LayoutOf<W_T>::type> of_w[2][4];
     auto load = [&](int set, int stage, int inner) {
         const T *xs = tiles + stage * (X_TILE + W_TILE), *ws = xs + X_TILE;
-        for (int r = 0; r < 4; ++r)
-            load_fragment(of_x[set][r], xs + (X_T ? inner * X_LINE + row + 16 * r : (row + 16 * r) * X_LINE + inner), X_LINE);
-        for (int c = 0; c < 4; ++c)
-            load_fragment(of_w[set][c], ws + (W_T ? (column + 16 * c) * W_LINE + inner : inner * W_LINE + column + 16 * c), W_LINE);
+        for (int r = 0; r < 4; ++r) {
+            const int i_of = row + 16 * r;
+            load_fragment(of_x[set][r], xs + (X_T ? inner * X_LINE + i_of : i_of * X_LINE + inner), X_LINE);
+        }
+        for (int c = 0; c < 4; ++c) {
+            const int j_of = column + 16 * c;
+            load_fragment(of_w[set][c], ws + (W_T ? j_of * W_LINE + inner : inner * W_LINE + j_of), W_LINE);
+        }
     };
     auto arrive = [&] {
         __pipeline_wait_prior(STAGES - 2);
