@@ -1,9 +1,9 @@
 // Level 5: matrix products on the tensor cores by nvcuda::wmma, for half types. Tiles come by asynchronous 16-byte copies, the
 // next ones while these are multiplied.
 //
-// A block of 128 threads has a tile of 128×128 elements of y; each of its 4 warps 64×64 of them, as 4×4 fragments of 16×16. x and
-// w lie in memory by rows (T false) or by columns (T true): their tiles lie in shared memory as they do in memory, and a fragment
-// is loaded either way.
+// A block of 128 threads has a tile of 128×128 elements of y; each of its 4 warps 64×64 of them, as 4×4 fragments of 16×16. x
+// and w lie in memory by rows (T false) or by columns (T true): their tiles lie in shared memory as they do in memory, and a
+// fragment is loaded either way.
 
 #include "async_tiles.cuh"
 #include "epilogue.cuh"
