@@ -254,7 +254,7 @@ def test_fragments_are_those_of_the_kernel():
     rows, columns = ROWS * FRAGMENT, COLUMNS * FRAGMENT
     assert RUNGS["wmma"].outputs(32) == {(i, j) for i in range(rows) for j in range(columns)}
     assert ACROSS * columns == SIDE
-    assert f"8 warps have {SIDE} × {SIDE} outputs: {rows} × {columns} each" in repr(diagrams.fragments())
+    assert f"4 warps have {SIDE} × {SIDE} outputs: {rows} × {columns} each" in repr(diagrams.fragments())
 
 
 def test_rectangles_cover_the_outputs():

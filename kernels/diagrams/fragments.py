@@ -4,7 +4,7 @@ from kernels.diagrams.canvas import Canvas
 from kernels.diagrams.diagram import Diagram, Step
 
 SIDE, SIZE = 128, 16  # of a block's tile and of a fragment, in elements
-ROWS, COLUMNS = 4, 2  # fragments of a warp's outputs
+ROWS, COLUMNS = 4, 4  # fragments of a warp's outputs
 ACROSS = SIDE // (COLUMNS * SIZE)  # warps beside each other
 
 _CELL, _LARGE, _GAP, _LEFT = 34, 56, 12, 16
@@ -12,7 +12,7 @@ _TILE = _CELL * SIDE // SIZE
 
 
 def fragments() -> Diagram:
-    """A block's 128×128 outputs and its eight warps; then the fragments that a warp loads, and the products that it adds."""
+    """A block's 128×128 outputs and its four warps; then the fragments that a warp loads, and the products that it adds."""
     warps = SIDE // (ROWS * SIZE) * ACROSS
     block = f"{warps} warps have {SIDE} × {SIDE} outputs: {ROWS * SIZE} × {COLUMNS * SIZE} each, "
     block += f"{ROWS} × {COLUMNS} fragments of {SIZE} × {SIZE}."

@@ -25,9 +25,9 @@ class Rung(NamedTuple):
 
     def outputs(self, threads: int) -> set[tuple[int, int]]:
         """Of the first threads of block 0 together."""
-        if self.of_thread is None:  # warps of 64×32, four of them beside each other
+        if self.of_thread is None:  # warps of 64×64, two of them beside each other
             warps = range(threads // WARP)
-            return {(n // 4 * 64 + i, n % 4 * 32 + j) for n in warps for i in range(64) for j in range(32)}
+            return {(n // 2 * 64 + i, n % 2 * 64 + j) for n in warps for i in range(64) for j in range(64)}
         return {output for thread in range(threads) for output in self.of_thread(thread)}
 
 
@@ -40,7 +40,7 @@ RUNGS = {
     "coalesced": Rung(256, lambda thread: [(thread // SIDE, thread % SIDE)]),
     "shared": Rung(1024, lambda thread: [(thread // 32, thread % 32)]),
     "registers": Rung(256, _registers),
-    "wmma": Rung(256, None),
+    "wmma": Rung(128, None),
 }
 
 

@@ -54,3 +54,20 @@ def test_a_copy_of_a_size_that_only_the_run_knows_is_seen(function):
     assert not inside.findings
     assert [one.kind for one in outside.findings] == ["out of bounds"]
     assert "x[4]" in str(outside.findings[0])
+
+
+@pytest.mark.parametrize(("zeros", "read"), [(0, 16), (8, 8), (16, 0)])
+def test_an_asynchronous_copy_reads_nothing_where_zeros_take_its_place(zeros, read):
+    code = f"""#include <cuda_pipeline.h>
+    extern "C" __global__ void f(float* y, const float* x) {{
+        __shared__ float4 four;
+        __pipeline_memcpy_async(&four, x, 16, {zeros});
+        __pipeline_commit();
+        __pipeline_wait_prior(0);
+        *(float4*)y = four;
+    }}"""
+    y, x = torch.ones(4), torch.ones(4)[: read // 4]
+    found = trace(code, "f", (1,), (1,), (y, x))
+    assert not found.findings
+    assert y.tolist() == [1.0] * (read // 4) + [0.0] * (zeros // 4)
+    assert found.totals["bytes_requested"] == read + 16

@@ -25,3 +25,21 @@ __device__ void fetch(T* tile, const T* from, long long stride, int rows, int co
         }
     }
 }
+
+// The same for kernels that have registers for the addresses of all copies of a thread at once.
+template <int THREADS, int ROWS, int COLUMNS, bool ALIGNED, typename T>
+__device__ void fetch_at_once(T* tile, const T* from, long long stride, int rows, int columns)
+{
+    constexpr int VECTOR = 16 / sizeof(T), ACROSS = COLUMNS / VECTOR;
+    static_assert(ROWS * ACROSS % THREADS == 0, "each thread copies as many vectors");
+    if constexpr (ALIGNED) {
+#pragma unroll
+        for (int n = 0; n < ROWS * ACROSS / THREADS; ++n) {
+            int at = n * THREADS + threadIdx.x, i = at / ACROSS, j = at % ACROSS * VECTOR;
+            const int zeros = i < rows && j < columns ? 0 : 16;  // 16: nothing is read
+            __pipeline_memcpy_async(tile + i * (COLUMNS + PAD) + j, from + i * stride + j, 16, zeros);
+        }
+    } else {
+        fetch<THREADS, ROWS, COLUMNS, ALIGNED>(tile, from, stride, rows, columns);
+    }
+}

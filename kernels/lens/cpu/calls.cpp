@@ -1,4 +1,6 @@
 // The kernel's calls of the runtime, recorded and passed on. Other threads may run meanwhile.
+#include <algorithm>
+
 #include "kernels/returns.h"
 #include "recorder.h"
 
@@ -65,7 +67,11 @@ static void copy(void* to, const void* from, uint32_t bytes, uint32_t zeros) {
     const bool whole = bytes == 4 || bytes == 8 || bytes == 16;
     const uint32_t part = whole ? bytes : bytes % 4 ? 1 : 4;
     for (uint32_t at = 0; at < bytes; at += part) {
-        recorder.append_access(Kind::copy_from, reinterpret_cast<uint64_t>(from) + at, part, CALLER);
+        // What zeros take the place of is not read, and may lie anywhere.
+        if (at + zeros < bytes) {
+            const uint32_t read = std::min(part, bytes - zeros - at);
+            recorder.append_access(Kind::copy_from, reinterpret_cast<uint64_t>(from) + at, read, CALLER);
+        }
         recorder.append_access(Kind::copy_to, reinterpret_cast<uint64_t>(to) + at, part, CALLER);
     }
     recorder.original->services->copy(to, from, bytes, zeros);

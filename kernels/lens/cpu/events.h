@@ -23,7 +23,7 @@ enum class Kind : uint8_t {
     atomic_read,   // a load or a store of cuda::atomic or the like
     atomic_write,
     copy_from,     // an asynchronous copy was issued: 4, 8 or 16 bytes are read here …
-    copy_to,       // … and will be written there, once waited for; follows its copy_from
+    copy_to,       // … and will be written there, once waited for; follows its copy_from, which a copy of zeros alone has not
 
     branch,        // a basic block begins
 

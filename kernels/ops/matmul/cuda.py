@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from kernels.cuda.includes import DEVICE, with_includes
+from kernels.cuda.includes import with_includes
 from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
 from kernels.machine import target
@@ -23,7 +23,7 @@ from kernels.ops.matmul import cuda_hopper, products
 from kernels.unsupported import needs_compiler
 
 FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("matmul", "matmul_wmma"))
-SIDE, DEPTH, PAD, STAGES = 128, 32, 8, 3  # of matmul_wmma.cu and async_tiles.cuh
+SIDE, DEPTH, PAD, STAGES, THREADS = 128, 32, 8, 3, 128  # of matmul_wmma.cu and async_tiles.cuh
 
 
 def plain(name: str, block: tuple[int, ...], rows: int, columns: int, x, w, y, bias, dy, activation) -> None:
@@ -68,7 +68,7 @@ def wmma(x, w, y, bias, dy, activation) -> None:
     launched = kernel(WMMA, "matmul_wmma", x.dtype, x_t, w_t, vectors, shared_bytes=shared_bytes)
     strides = x.stride(0), x_stride, w.stride(0), w_stride
     arguments = (x, w, bias, dy, y, B, M, N, K, *strides, int(activation == "gelu"))
-    launched((B * -(-M // SIDE) * -(-N // SIDE),), (256,), arguments, shared_mem=shared_bytes)
+    launched((B * -(-M // SIDE) * -(-N // SIDE),), (THREADS,), arguments, shared_mem=shared_bytes)
 
 
 element = partial(plain, "matmul_element", (256,), 1, 256)
@@ -86,7 +86,7 @@ RUNGS: dict[str, tuple[products.Multiply, str, tuple[Path, ...]]] = {
     "wmma": (
         wmma,
         "half types on the tensor cores, tiles on their way",
-        (WMMA, DEVICE / "async_tiles.cuh", *SOURCE[1:]),
+        (*with_includes(WMMA), *SOURCE[2:]),
     ),
     "wgmma": (
         wgmma,

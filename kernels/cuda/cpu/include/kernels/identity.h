@@ -7,3 +7,5 @@
 #define __CUDACC_VER_MINOR__ 0
 #define __CUDA_ARCH__ 900
 #define __CUDA_ARCH_LIST__ 900
+// Our own sources say by it what they have for a GPU alone.
+#define KERNELS_ON_CPU
