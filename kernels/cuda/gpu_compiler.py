@@ -80,8 +80,8 @@ def compiled(source: Source, options: Sequence[str], name: str) -> Compiled:
 
 @functools.cache
 def _begin() -> None:
-    """NVRTC's first compile in a process, of nothing. While it lasts, NVRTC has a handler of its own for an interrupt, which ends
-    the process, unless interrupts are ignored; later compiles have none. Only the main thread may ignore them."""
+    """NVRTC's first compile in a process, of nothing. While it lasts, NVRTC has a handler of its own for an interrupt, which
+    ends the process, unless interrupts are ignored; later compiles have none. Only the main thread may ignore them."""
     if threading.current_thread() is not threading.main_thread() or (before := signal.getsignal(signal.SIGINT)) is None:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)

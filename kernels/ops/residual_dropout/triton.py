@@ -11,13 +11,13 @@ BLOCK = 2_048
 
 
 @triton.jit
-def put_dropped(x_ptr, residual_ptr, y_ptr, numbers, p, scale, inside):
-    """One element of each of these pointers; of all of them where `inside` is None."""
-    x = tl.load(x_ptr, mask=inside).to(tl.float32)
+def put_dropped(x_ptr, residual_ptr, y_ptr, of_x, of_residual, of_y, numbers, p, scale, inside):
+    """The elements at these offsets; all of them where `inside` is None."""
+    x = tl.load(x_ptr + of_x, mask=inside).to(tl.float32)
     y = tl.where(numbers >= p, x * scale, 0.0)
     if residual_ptr is not None:
-        y += tl.load(residual_ptr, mask=inside).to(tl.float32)
-    tl.store(y_ptr, y, mask=inside)
+        y += tl.load(residual_ptr + of_residual, mask=inside).to(tl.float32)
+    tl.store(y_ptr + of_y, y, mask=inside)
 
 
 # The seed differs from call to call: no kernel is compiled anew for 1 or for multiples of 16.
@@ -39,13 +39,12 @@ def residual_dropout_kernel(
     numbers = tl.reshape(tl.join(tl.join(one, three), tl.join(two, four)), (BLOCK_N,))
     if tl.program_id(0) < whole:
         at = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
-        other_ptr = None if residual_ptr is None else residual_ptr + at
-        put_dropped(x_ptr + at, other_ptr, y_ptr + at, numbers, p, scale, None)
+        put_dropped(x_ptr, residual_ptr, y_ptr, at, at, at, numbers, p, scale, None)
     else:
         columns = block.to(tl.int64) * BLOCK_N - before + tl.arange(0, BLOCK_N)
-        other_ptr = None if residual_ptr is None else residual_ptr + row * residual_stride + columns
+        of_x, of_residual, of_y = row * x_stride + columns, row * residual_stride + columns, row * N + columns
         inside = (columns >= 0) & (columns < N)
-        put_dropped(x_ptr + row * x_stride + columns, other_ptr, y_ptr + row * N + columns, numbers, p, scale, inside)
+        put_dropped(x_ptr, residual_ptr, y_ptr, of_x, of_residual, of_y, numbers, p, scale, inside)
 
 
 def fours(x, residual, p, seed):

@@ -62,8 +62,17 @@ def swiglu_backward_kernel(
     else:
         rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
         of_dy, of_gate, of_up = rows * dy_stride + columns, rows * gate_stride + columns, rows * up_stride + columns
-        dgate_ptr, dup_ptr = dgate_ptr + (rows * N + columns), dup_ptr + (rows * N + columns)
-        put_gradients(dy_ptr + of_dy, gate_ptr + of_gate, up_ptr + of_up, dgate_ptr, dup_ptr, inside, ACTIVATION, EXACT)
+        out = rows * N + columns
+        put_gradients(
+            dy_ptr + of_dy,
+            gate_ptr + of_gate,
+            up_ptr + of_up,
+            dgate_ptr + out,
+            dup_ptr + out,
+            inside,
+            ACTIVATION,
+            EXACT,
+        )
 
 
 def run(kernel, given: tuple[torch.Tensor, ...], outs: tuple[torch.Tensor, ...], activation: str, flat: bool) -> None:
