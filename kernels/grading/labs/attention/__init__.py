@@ -30,6 +30,7 @@ EXERCISES = (
             "long": {"H": 1, "M": 5, "N": 2_100, "D": 16},
             "strided": {"H": 3, "M": 40, "N": 50, "D": 16, "kind": "strided"},
             "large": {"H": 1, "M": 34, "N": 70, "D": 16, "kind": "large"},
+            "lowest": {"H": 1, "M": 3, "N": 70, "D": 16, "kind": "lowest"},
             "causal": {"H": 2, "M": 128, "N": 128, "D": 16, "causal": True},
             "more keys": {"H": 1, "M": 37, "N": 101, "D": 16, "causal": True},
             "more queries": {"H": 1, "M": 75, "N": 35, "D": 16, "causal": True},
@@ -95,7 +96,7 @@ EXERCISES = (
                 "q_head after the one before. y and lse have none, and lie row by row.",
             ),
             _both(
-                cases=["large"],
+                cases=["large", "lowest"],
                 name="stable where scores are near 10,000 or -10,000",
                 likes={},
                 hint="exp of 1e4 is infinite, and exp of -1e4 is 0. Which value has to be taken away before, and what is it "

@@ -27,7 +27,8 @@ def call(
     dtype: str = "float32",
     kind: str = "normal",
 ) -> Call:
-    """Of H heads. kind: "large", "strided" (rows of heads side by side), or "far" (heads whose places need 64 bits)."""
+    """Of H heads. kind: "large", "lowest" (all scores of all queries below -10,000), "strided" (rows of heads side by side), or "far"
+    (heads whose places need 64 bits)."""
     to = getattr(torch, dtype)
     q, k, v = (torch.randn(H, rows, D, generator=random) for rows in (M, N, N))
     # From key to key the scores of every other query rise and those of its neighbours fall, further than chance goes.
@@ -38,6 +39,9 @@ def call(
         # By turns far above 0 and far below; and from a block of keys to the next, higher or lower than exp has numbers for.
         # All of it in numbers of few bits, so that their products are not rounded.
         q[..., 1], k[..., 1] = _LARGE * sign / 100, D**0.5 * torch.linspace(98, 102, N).mul(16).round() / 16
+    if kind == "lowest":
+        q[...] = 0.0
+        q[..., 1], k[..., 1] = -100.0, D**0.5 * torch.linspace(102, 106, N).mul(16).round() / 16
     q, k, v = (one.to(to) for one in (q, k, v))
     if kind == "strided":
         q, v = (one.transpose(0, 1).contiguous().transpose(0, 1) for one in (q, v))

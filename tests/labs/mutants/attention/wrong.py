@@ -181,6 +181,7 @@ MUTANTS = [
         ("the strides of k for v", "*k.stride()[:2], *v.stride()[:2]", "*k.stride()[:2], *k.stride()[:2]", _STRIDES),
         ("no largest score is taken away", _LARGER, "larger = largest * 0", _LARGE),
         ("a largest score of 0 before the first key", _START, _START.replace("-1e38", "0.0"), _LARGE),
+        ("a largest score of -10,000 before the first key", _START, _START.replace("-1e38", "-1e4"), _LARGE),
         ("a largest score of -1,000 before the first key", _START, _START.replace("-1e38", "-1000.0"), _LARGE),
         ("no causal mask", _SEEN, "seen = N", _CAUSAL),
         ("a query does not see its own key", _SEEN, _SEEN.replace("rows + 1", "rows"), _CAUSAL),

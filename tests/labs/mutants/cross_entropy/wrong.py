@@ -220,6 +220,7 @@ MUTANTS = [
             _LOSS_CLASS,
         ),
         ("all targets below 0 are ignored", "counts = target != -100", "counts = target >= 0", _LOSS_CLASS),
+        ("16 bits tell a class", "columns == target", "columns.to(tl.int16) == target.to(tl.int16)", _DX_SIZES),
         ("a target of 32 bits", _TARGET, f"{_TARGET}.to(tl.int32)", _LOSS_CLASS),
         (
             "32 bits tell what is ignored",
