@@ -27,8 +27,8 @@ def call(
     dtype: str = "float32",
     kind: str = "normal",
 ) -> Call:
-    """Of H heads. kind: "large", "lowest" (all scores of all queries below -10,000), "strided" (rows of heads side by side), or "far"
-    (heads whose places need 64 bits)."""
+    """Of H heads. kind: "large", "lowest" (all scores of all queries below -10,000), "strided" (rows of heads side by side), or
+    "far" (heads whose places need 64 bits)."""
     to = getattr(torch, dtype)
     q, k, v = (torch.randn(H, rows, D, generator=random) for rows in (M, N, N))
     # From key to key the scores of every other query rise and those of its neighbours fall, further than chance goes.
