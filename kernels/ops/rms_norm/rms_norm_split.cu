@@ -15,9 +15,11 @@ __global__ void rms_norm_parts(const T* x, float* parts, long long x_stride, int
     const Columns columns(blockIdx.y, N);
     x += blockIdx.x * x_stride;
     float squares = 0.0f;
-    for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.of_pack<SIZE>(k) < columns.end)
-            for (float value : load_floats<SIZE>(x + columns.of_pack<SIZE>(k)).at) squares += value * value;
+    for (int k = 0; k < VALUES / SIZE; ++k) {
+        const int j = columns.of_pack<SIZE>(k);
+        if (j >= columns.end) continue;
+        for (float value : load_floats<SIZE>(x + j).at) squares += value * value;
+    }
     squares = row_sum(squares, of_warp);
     if (threadIdx.x == 0) parts[(long long)blockIdx.x * gridDim.y + blockIdx.y] = squares;
 }
