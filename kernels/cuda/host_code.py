@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kernels.cuda.source import COMMENT_OR_LITERAL
+from kernels.cuda.source import COMMENT_OR_LITERAL, spaced
 
 _PROGRAM = re.compile(r"<<<|\bmain\s*\(|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
@@ -25,10 +25,10 @@ def without_host_code(code: str) -> tuple[str, list[str]]:
 
     Of a source that has no program, nothing is taken out: a function that lacks `__device__` is then a mistake.
     """
-    bare = _blanked(re.compile(COMMENT_OR_LITERAL, re.DOTALL), code)
+    bare = spaced(re.compile(COMMENT_OR_LITERAL, re.DOTALL), code)
     if not _PROGRAM.search(bare):
         return code, []
-    parts = list(_parts(_blanked(_DIRECTIVE, bare)))
+    parts = list(_parts(spaced(_DIRECTIVE, bare)))
     names = [name[1] for _, _, head in parts if "(" in head and (name := re.search(r"([\w:~]+)\s*\(", head))]
     if not parts:
         return code, []
@@ -59,8 +59,3 @@ def _parts(code: str) -> Iterator[tuple[int, int, str]]:
         if is_host and not is_scope and token[0] != "}":
             yield start, end, head if is_function else ""
         start = end
-
-
-def _blanked(pattern: re.Pattern[str], code: str) -> str:
-    """Of the same length, with spaces where the pattern is, but for ends of lines."""
-    return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), code)

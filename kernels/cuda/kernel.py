@@ -204,13 +204,13 @@ class Kernel:
 
     def _again(
         self, function: Any, grid: tuple, block: tuple, shared_mem: int, form: struct.Struct | None
-    ) -> Callable[[list], None] | None:
+    ) -> Callable[[tuple], None] | None:
         """What makes a launch again that has been made, with other values, which `form` packs."""
         if form is None:
             return None
         pack, queue, cooperative = form.pack, function.queue, self._module._cooperative
 
-        def again(values: list) -> None:
+        def again(values: tuple) -> None:
             error = queue(grid, block, pack(*values), shared_mem, cooperative)
             if error:
                 raise LaunchError(f"{self.name}: {error}")

@@ -1,4 +1,4 @@
-"""The order in which a CPU starts blocks and threads, which a correct kernel's results do not depend on."""
+"""Which blocks and threads a CPU starts, and in which order, on which a correct kernel's results do not depend."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextvars
 from collections.abc import Iterator
 
 _SEED: contextvars.ContextVar[int | None] = contextvars.ContextVar("seed", default=None)
+_ENDS_ONLY: contextvars.ContextVar[bool] = contextvars.ContextVar("ends_only", default=False)
 
 
 @contextlib.contextmanager
@@ -32,3 +33,19 @@ def order(seed: int) -> Iterator[None]:
 def current_seed() -> int | None:
     """The seed of the `order` around the caller, if there is one."""
     return _SEED.get()
+
+
+@contextlib.contextmanager
+def first_and_last_block() -> Iterator[None]:
+    """Of launches inside, only the first and the last block run on a CPU: of grids too large to wait for, whose blocks do
+    without each other."""
+    token = _ENDS_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _ENDS_ONLY.reset(token)
+
+
+def ends_only() -> bool:
+    """Whether `first_and_last_block` is around the caller."""
+    return _ENDS_ONLY.get()

@@ -1,41 +1,53 @@
 """Launches of kernels whose blocks walk from row to row and keep sums of columns in registers, while the next rows, copied
 asynchronously, queue in shared memory: backward passes of norms.
 
-Wide rows are shared by the blocks of a cluster. Rows are whole 16-byte vectors, of two matrices that are read.
+Wide rows are shared by the blocks of a cluster, and narrow ones, of one vector a thread, share warps. Rows are whole 16-byte
+vectors, of two or more matrices that are read. A kernel that says so has also rows that start and end within a vector, in all
+matrices alike: they are *peeled*.
 """
 
 import functools
+import math
 from pathlib import Path
 
 import torch
 
 from kernels.case import Case
 from kernels.cuda.kernel import Kernel
-from kernels.cuda.rows import VECTOR_BYTES, power_of_2_from, threads_of_row, vectors_of_thread
+from kernels.cuda.rows import NARROW_THREADS, VALUES, VECTOR_BYTES, power_of_2_from, threads_of_row, vectors_of_thread
 from kernels.cuda.template import kernel
 from kernels.hardware import REFERENCE, WARP, Target
 from kernels.machine import Machine, has, multiprocessors, target
 from kernels.unsupported import needs_compiler, needs_feature
 
 WIDEST_OF_BLOCK, WIDEST_OF_CLUSTER = 8_192, 32_768  # columns
+# Columns below which a row's ends are too much of it: of 17, what reads rows twice takes two thirds of the time
+# (book/results/tried/norm_rungs.json).
+NARROWEST_PEELED = 64
 REGISTERS = {2: 168, 4: REFERENCE.registers_per_thread}  # of a thread, by itemsize
 STATIC_SHARED_BYTES = 1024  # at most, of such a kernel
 
 
 @functools.cache
-def queue_parameters(N: int, itemsize: int, target: Target) -> tuple[int, int, int, int, int, bool]:
-    """VECTORS, THREADS, ROWS and STAGES of a block, BLOCKS of a multiprocessor, and FULL, for N columns in a block.
+def queue_parameters(N: int, itemsize: int, target: Target, matrices: int = 2) -> tuple[int, int, int, int, int, bool]:
+    """VECTORS, THREADS, ROWS and STAGES of a block, BLOCKS of a multiprocessor, and FULL, for N columns in a block of each of
+    so many matrices that are read.
 
     STAGES is 0 where not even one row has room in shared memory.
     """
-    threads = power_of_2_from(threads_of_row(N))  # the parts of a row, one a warp, are merged in pairs
+    # The parts of a row, one a warp, are merged in pairs. What peeled rows have beyond the widest is a vector more for some.
+    threads = min(power_of_2_from(threads_of_row(N)), WIDEST_OF_BLOCK // VALUES)
     vectors = vectors_of_thread(N, threads, itemsize)
-    full = vectors * threads * VECTOR_BYTES == N * itemsize
     rows, blocks, most = 8, 1, 2
-    if threads > WARP:
+    if vectors == 1:
+        # A thread has few sums, and so a multiprocessor's registers have room for three blocks.
+        threads, blocks = power_of_2_from(-(-N * itemsize // VECTOR_BYTES)), 3
+        rows = NARROW_THREADS // threads
+    elif threads > WARP:
         rows, blocks, most = 1, max(target.registers_per_multiprocessor // (REGISTERS[itemsize] * threads), 1), 3
     room = target.shared_bytes_per_block - STATIC_SHARED_BYTES
-    stages = min(room // (blocks * 2 * vectors * threads * rows * VECTOR_BYTES), most)
+    full = vectors * threads * VECTOR_BYTES == N * itemsize
+    stages = min(room // (blocks * matrices * vectors * threads * rows * VECTOR_BYTES), most)
     return vectors, threads, rows, stages, blocks, full
 
 
@@ -44,10 +56,28 @@ def blocks_of_row(N: int) -> int:
     return power_of_2_from(-(-N // 4_096))
 
 
-def fits_block(x: torch.Tensor) -> bool:
-    """Whether a block can keep the sums of all columns of x, and has room for a row of two such matrices."""
+def peel(itemsize: int) -> int:
+    """By how many columns the vectors that a row lies in may be wider than the row."""
+    return VECTOR_BYTES // itemsize - 1
+
+
+def can_be_peeled(*matrices: torch.Tensor) -> bool:
+    """Whether the rows of these matrices, of one shape and dtype, start within vectors as those of a new contiguous one do, and
+    whether the vector at the end of each row but the last is all inside its matrix."""
+    (M, N), itemsize = matrices[0].shape, matrices[0].itemsize
+    strides = [one.stride(0) for one in matrices if M > 1]
+    starts = any(one.data_ptr() % VECTOR_BYTES for one in matrices)
+    steps = any((stride - N) * itemsize % VECTOR_BYTES or stride < N for stride in strides)
+    return NARROWEST_PEELED <= N and not starts and not steps
+
+
+def fits_block(x: torch.Tensor, matrices: int = 2, peeled: bool = False) -> bool:
+    """Whether a block can keep the sums of all columns of x, and has room for a row of so many such matrices."""
     N = x.shape[-1]
-    return bool(x.numel() and N <= WIDEST_OF_BLOCK and queue_parameters(N, x.itemsize, target(x.device))[3])
+    columns = N + peeled * peel(x.itemsize)
+    return bool(
+        x.numel() and N <= WIDEST_OF_BLOCK and queue_parameters(columns, x.itemsize, target(x.device), matrices)[3]
+    )
 
 
 def fits_cluster(x: torch.Tensor) -> bool:
@@ -57,23 +87,38 @@ def fits_cluster(x: torch.Tensor) -> bool:
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
     """Narrower rows are another rung's, and wider ones."""
-    of_cluster = WIDEST_OF_BLOCK < case.shape[-1] <= WIDEST_OF_CLUSTER
-    return (needs_feature("clusters") if of_cluster else needs_compiler)(case, machine)
+    uses_cluster = WIDEST_OF_BLOCK < case.shape[-1] <= WIDEST_OF_CLUSTER
+    return (needs_feature("clusters") if uses_cluster else needs_compiler)(case, machine)
 
 
-def queue_launch(path: Path, name: str, x: torch.Tensor, cluster: int) -> tuple[Kernel, int, tuple]:
-    """A kernel for a matrix x, with `cluster` blocks to a row; G, how many groups of rows are under way at once; and its grid,
-    block and bytes of dynamic shared memory."""
+def queue_launch(
+    path: Path,
+    name: str,
+    x: torch.Tensor,
+    cluster: int,
+    matrices: int = 2,
+    peeled: bool = False,
+) -> tuple[Kernel, int, tuple]:
+    """A kernel that reads so many matrices, of which x is one, with `cluster` blocks to a row; G, how many groups of rows are
+    in flight at once; and its grid, block and bytes of dynamic shared memory."""
     M, N = x.shape
-    columns = -(-N // cluster)
-    parameters = vectors, threads, rows, stages, blocks, _ = queue_parameters(columns, x.itemsize, target(x.device))
+    columns = -(-N // cluster) + peeled * peel(x.itemsize)
+    parameters: tuple[int, ...] = queue_parameters(columns, x.itemsize, target(x.device), matrices)
+    vectors, threads, rows, stages, blocks, full = parameters
     slots = blocks * multiprocessors(x.device)
     if cluster > 1:
         # A cluster lies in one part of the GPU, and no part is an exact number of clusters: on an H200 clusters of 8 blocks
         # leave 12 of 132 multiprocessors over. A cluster too many would run alone, after all others.
-        slots = slots * 10 // 11
+        slots = max(slots * 10 // 11, cluster)
     G = min(-(-M // rows), slots // cluster)
-    shared_bytes = 2 * stages * vectors * threads * rows * VECTOR_BYTES
+    # The last block of a cluster may have fewer columns than the others, which are full.
+    parameters = *parameters[:-1], full and columns * cluster == N
+    if peeled:
+        parameters = *parameters[:-1], False, True  # not FULL
+        if G * rows < M:  # a block has several rows, which are whole vectors apart
+            apart = VECTOR_BYTES // math.gcd(VECTOR_BYTES, rows * N * x.itemsize)
+            G = max(G - G % apart, apart)
+    shared_bytes = matrices * stages * vectors * threads * rows * VECTOR_BYTES
     options = (f"-DCLUSTER={cluster}",)
     launched = kernel(path, name, x.dtype, *parameters, options=options, shared_bytes=shared_bytes)
     return launched, G, ((G * cluster,), (threads, rows), shared_bytes)

@@ -17,6 +17,7 @@ MOST_THREADS = REFERENCE.threads_per_block
 VECTOR_BYTES = 16  # what one instruction loads at most
 VALUES_OF_FEW = 4  # of a row that a thread holds where all rows are there at a time, unless a pack is more
 FEW_ROWS = 64  # that a thread adds up no later than a second kernel would start
+NARROW_THREADS = 256  # of a block whose warps have several rows
 VALUES = 32  # of a row that a thread holds in registers: enough loads in flight, few enough sums that must meet
 
 
@@ -58,6 +59,15 @@ def threads_of_row(N: int) -> int:
 def threads_of_few(N: int, size: int) -> int:
     """Threads of a row of N in packs of `size`, where all rows are on the GPU at a time: few values each, in whole warps."""
     return min(max(power_of_2_from(-(-N // max(size, VALUES_OF_FEW))), WARP), MOST_THREADS)
+
+
+def block_of_rows(threads: int, packs: int) -> tuple[int, int]:
+    """Threads of a row of so many packs, for which whole warps are meant, and rows of a block. A row that leaves half of its
+    warp without a pack shares it with others."""
+    lanes = min(threads, power_of_2_from(packs))
+    if lanes < WARP:
+        return lanes, NARROW_THREADS // lanes
+    return threads, 2 if threads == WARP else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
 
 
 def vectors_of_thread(N: int, threads: int, itemsize: int) -> int:
@@ -117,10 +127,13 @@ def column_blocks(M: int, N: int, multiprocessors: int) -> int:
 
 def column_blocks_of_packs(M: int, N: int, size: int, device: torch.device) -> tuple[tuple[int, int], tuple[int, int]]:
     """Grid and block, of 256 threads, of a kernel whose threads keep `size` columns each and walk down the rows: as many blocks
-    one above the other as the multiprocessors have room for."""
-    width = min(power_of_2_from(-(-N // size)), WARP)
+    one above the other as the multiprocessors have room for, or for few rows one."""
+    packs, few = power_of_2_from(-(-N // size)), M <= FEW_ROWS
+    # Few rows are not worth a block of their own: it is as high as a fourth of them, and as wide as that leaves threads.
+    width = min(packs, max(256 // power_of_2_from(-(-M // 4)), WARP) if few else WARP)
     across, height = -(-N // (size * width)), 256 // width
-    return (across, min(max(8 * multiprocessors(device) // across, 1), -(-M // height))), (width, height)
+    above = 1 if few else min(max(8 * multiprocessors(device) // across, 1), -(-M // height))
+    return (across, above), (width, height)
 
 
 def norm_columns(

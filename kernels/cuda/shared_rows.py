@@ -42,14 +42,16 @@ def launch_shared_rows(
     if clusters and (vectors > WIDEST_OF_BLOCK or few_wide_rows(out)) and has(out.device, "clusters"):
         cluster = CLUSTER
     at_once = M * vectors <= multiprocessors(out.device) * THREADS_AT_ONCE
-    parameters = of_thread, threads, of_block = vector_parameters(-(-vectors // cluster), cluster, 1 if at_once else 4)
-    shared_bytes = len(given) * of_thread * threads * of_block * VECTOR_BYTES
+    parameters = thread_vectors, threads, block_rows = vector_parameters(
+        -(-vectors // cluster), cluster, 1 if at_once else 4
+    )
+    shared_bytes = len(given) * thread_vectors * threads * block_rows * VECTOR_BYTES
     if shared_bytes > target(out.device).shared_bytes_per_block - STATIC_SHARED_BYTES:
         return False
     options = (f"-DCLUSTER={cluster}",)
     launched = kernel(path, name, out.dtype, *parameters, options=options, shared_bytes=shared_bytes)
     arguments = (*given, out, *(matrix.stride(0) for matrix in given), M, N, *more)
-    launched((-(-M // of_block) * cluster,), (threads, of_block), arguments, shared_mem=shared_bytes)
+    launched((-(-M // block_rows) * cluster,), (threads, block_rows), arguments, shared_mem=shared_bytes)
     return True
 
 
@@ -68,14 +70,14 @@ def vectors_of_row(out: torch.Tensor, *given: torch.Tensor) -> int:
     return -(-(before + N * itemsize) // VECTOR_BYTES)
 
 
-def vector_parameters(vectors: int, cluster: int, of_thread: int = 4) -> tuple[int, int, int]:
-    """VECTORS, THREADS and ROWS for so many vectors of a row in a block: `of_thread` or more a thread, eight or more in a
+def vector_parameters(vectors: int, cluster: int, thread_vectors: int = 4) -> tuple[int, int, int]:
+    """VECTORS, THREADS and ROWS for so many vectors of a row in a block: `thread_vectors` or more a thread, eight or more in a
     cluster, whose barriers wait for every warp, and of which a block has two at least."""
     if cluster > 1:
         threads = min(max(1 << (vectors // 8).bit_length() - 1, 2 * WARP), MOST_THREADS)
-    elif of_thread > 1 and vectors > of_thread * WARP:
-        threads = min(1 << (vectors // of_thread).bit_length() - 1, MOST_THREADS)
+    elif thread_vectors > 1 and vectors > thread_vectors * WARP:
+        threads = min(1 << (vectors // thread_vectors).bit_length() - 1, MOST_THREADS)
     else:  # neighbouring threads read 64 bytes at least
-        wanted = max(power_of_2_from(-(-vectors // of_thread)), min(power_of_2_from(vectors), 4))
+        wanted = max(power_of_2_from(-(-vectors // thread_vectors)), min(power_of_2_from(vectors), 4))
         threads = min(wanted, MOST_THREADS)
     return -(-vectors // threads), threads, 128 // threads if threads < WARP else max(64 // threads, 1)

@@ -89,6 +89,11 @@ def blanked(code: str) -> str:
     )
 
 
+def spaced(pattern: re.Pattern[str], code: str) -> str:
+    """Of the same length, with spaces where the pattern is, but for ends of lines."""
+    return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), code)
+
+
 def _blank(found: re.Match[str]) -> str:
     text = found.group()
     return '""' if text.startswith('"') else text.replace("'", "") if text[0].isdigit() else " "

@@ -61,8 +61,8 @@ class Target:
 
     def blocks_by_shared_memory(self, shared_bytes: int) -> int:
         """As many blocks with so many bytes each have room in the shared memory of a multiprocessor."""
-        of_block = -(-(shared_bytes + self.reserved_shared_bytes) // self.shared_unit) * self.shared_unit
-        return self.shared_bytes_per_multiprocessor // of_block if of_block else self.blocks_per_multiprocessor
+        block_bytes = -(-(shared_bytes + self.reserved_shared_bytes) // self.shared_unit) * self.shared_unit
+        return self.shared_bytes_per_multiprocessor // block_bytes if block_bytes else self.blocks_per_multiprocessor
 
     def runs_on(self, capability: tuple[int, int]) -> bool:
         """Whether GPUs of that compute capability run what is written for it."""

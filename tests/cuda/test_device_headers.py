@@ -5,6 +5,7 @@ import torch
 
 from kernels.cuda import RawModule
 from kernels.cuda.rows import (
+    block_of_rows,
     column_sums,
     in_vectors,
     power_of_2_from,
@@ -19,28 +20,34 @@ pytestmark = pytest.mark.usefixtures("nvrtc_too")
 REDUCTIONS = """
 #include "reductions.cuh"
 
-extern "C" __global__ void of_warp(const float* x, float* sums, float* largest)
+extern "C" __global__ void warp_parts(const float* x, float* sums, float* largest)
 {
     int i = blockIdx.x * 32 + threadIdx.x;
     sums[i] = warp_sum<8>(x[i]);
     largest[i] = warp_max(x[i]);
 }
 
-extern "C" __global__ void of_row(const float* x, float* sums, float* largest)
+extern "C" __global__ void rows_of_warps(const float* x, float* sums, float* largest)
 {
-    __shared__ float of_warp[2][32];
+    __shared__ float warp_parts[2][32];
     int i = (blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-    sums[i] = row_sum(x[i], of_warp[0]);
-    largest[i] = row_max(x[i], of_warp[1]);
+    sums[i] = row_sum(x[i], warp_parts[0]);
+    largest[i] = row_max(x[i], warp_parts[1]);
+}
+
+extern "C" __global__ void rows_of_a_warp(const float* x, float* sums)
+{
+    int i = blockIdx.x * 32 + threadIdx.y * 8 + threadIdx.x;
+    sums[i] = row_sum<8>(x[i], nullptr);
 }
 """
-MODULE = RawModule(code=REDUCTIONS, name_expressions=("of_warp", "of_row"))
+MODULE = RawModule(code=REDUCTIONS, name_expressions=("warp_parts", "rows_of_warps", "rows_of_a_warp"))
 
 
 def test_reductions_of_a_warp(device):
     x = torch.randn(4, 32, device=device)
     sums, largest = torch.empty_like(x), torch.empty_like(x)
-    MODULE.get_function("of_warp")((4,), (32,), (x, sums, largest))
+    MODULE.get_function("warp_parts")((4,), (32,), (x, sums, largest))
     by_eight = x.view(4, 4, 8).sum(-1, keepdim=True).expand(4, 4, 8).reshape(4, 32)
     torch.testing.assert_close(sums, by_eight)
     assert torch.equal(largest, x.max(-1, keepdim=True).values.expand_as(x))
@@ -50,9 +57,16 @@ def test_reductions_of_a_warp(device):
 def test_reductions_of_the_threads_that_share_a_row(device, threads, rows):
     x = torch.randn(2 * rows, threads, device=device) - 3  # all may be negative: a lane beyond the warps brings no zero
     sums, largest = torch.empty_like(x), torch.empty_like(x)
-    MODULE.get_function("of_row")((2,), (threads, rows), (x, sums, largest))
+    MODULE.get_function("rows_of_warps")((2,), (threads, rows), (x, sums, largest))
     torch.testing.assert_close(sums, x.sum(-1, keepdim=True).expand_as(x))
     assert torch.equal(largest, x.max(-1, keepdim=True).values.expand_as(x))
+
+
+def test_sums_of_rows_that_share_a_warp(device):
+    x = torch.randn(12, 8, device=device)
+    sums = torch.empty_like(x)
+    MODULE.get_function("rows_of_a_warp")((3,), (8, 4), (x, sums))
+    torch.testing.assert_close(sums, x.sum(-1, keepdim=True).expand_as(x))
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
@@ -108,3 +122,18 @@ def test_threads_hold_a_row(N):
     assert threads % 32 == 0 and threads * 32 >= N > (threads - 32) * 32
     assert vectors_of_thread(N, threads, 2) * threads * 8 >= N
     assert scalar_threads(N) in (32, 64, 128, 256, 512) and power_of_2_from(N) // 2 < N <= power_of_2_from(N)
+
+
+@pytest.mark.parametrize(
+    "threads, packs, expected",
+    [
+        (32, 1, (1, 256)),
+        (32, 8, (8, 32)),
+        (32, 9, (16, 16)),
+        (32, 17, (32, 2)),
+        (32, 128, (32, 2)),
+        (96, 384, (96, 1)),
+    ],
+)
+def test_narrow_rows_share_a_warp(threads, packs, expected):
+    assert block_of_rows(threads, packs) == expected

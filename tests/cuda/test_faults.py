@@ -50,6 +50,35 @@ def test_a_mistake_names_its_line_and_its_thread(body, words):
     assert launched("x[threadIdx.x] = 3;").eq(3).all()
 
 
+TOO_MUCH = """
+#include <cooperative_groups.h>
+__device__ __attribute__((noinline)) float much(const float* x) {
+    float a[155000]; for (int i = 0; i < 155000; ++i) a[i] = x[i % 8];
+    return a[int(x[1])];
+}
+extern "C" __global__ void k(float* x, int n) {
+    cooperative_groups::this_grid().sync();
+    if (blockIdx.x * blockDim.x + threadIdx.x == n) x[0] = much(x);
+    cooperative_groups::this_grid().sync();
+}"""
+
+
+def test_more_stacks_than_guards_that_linux_has_room_for():
+    """32,768 threads that wait for each other: each is guarded while it runs, the first as well as the last."""
+    kernel, x = RawKernel(TOO_MUCH, "k", enable_cooperative_groups=True), torch.zeros(8)
+    for thread in (32_767, 5):
+        where = rf"block \({thread // 1024}, 0, 0\), thread \({thread % 1024}, 0, 0\)"
+        with pytest.raises(LaunchError, match=f"a stack overflow .*{where}"):
+            kernel((32,), (1024,), (x, thread))
+        kernel((32,), (1024,), (x, -1))
+
+
+def test_a_stack_that_is_full_when_the_runtime_is_called():
+    body = "float a[155000]; for (int i = 0; i < 155000; ++i) a[i] = x[i % 8]; __syncthreads(); x[0] = a[int(x[1])];"
+    with pytest.raises(LaunchError, match="a stack overflow on line 2 .*more than 512 KiB of local memory"):
+        launched(body)
+
+
 def test_a_null_pointer():
     with pytest.raises(LaunchError, match=r"a null pointer on line 3 of k.cu: .*thread \(0, 0, 0\) writes what"):
         launched("x[threadIdx.x] = 1;", (None,))

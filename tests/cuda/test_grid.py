@@ -30,7 +30,7 @@ __global__ void smooth(float* x, float* y, int n, int steps) {
 
 
 @pytest.mark.parametrize("os_threads", ["1", "3"])
-@pytest.mark.parametrize("blocks, threads", [(1, 32), (7, 100), (132, 256)])
+@pytest.mark.parametrize("blocks, threads", [(1, 32), (7, 100), (108, 256)])
 def test_grid_sync(device, monkeypatch, os_threads, blocks, threads):
     monkeypatch.setenv("KERNELS_CPU_THREADS", os_threads)
     x = torch.randint(0, 1 << 20, (5000,), generator=torch.Generator().manual_seed(0)).float().to(device)

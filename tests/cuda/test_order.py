@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from kernels.cuda import LaunchError, RawKernel, order
+from kernels.cuda.order import first_and_last_block
 
 STARTED = r"""
 __global__ void started(int* blocks, int* threads) {
@@ -90,7 +91,7 @@ def test_a_kernel_that_counts_on_the_order_of_blocks_shows(monkeypatch):
 
 
 def test_blocks_take_turns_at_barriers():
-    """Not only the order of starting is random: blocks are under way together, as on a GPU."""
+    """Not only the order of starting is random: blocks are in flight together, as on a GPU."""
     code = r"""__global__ void turns(int* log) {
         __shared__ int mine;
         if (threadIdx.x == 0) mine = blockIdx.x;
@@ -158,3 +159,17 @@ def test_a_seed_changes_nothing_on_a_gpu():
     with order(1):
         RawKernel("__global__ void k(int* x) { x[threadIdx.x] = threadIdx.x; }", "k")((1,), (64,), (x,))
     assert torch.equal(x, torch.arange(64, dtype=torch.int32, device="cuda"))
+
+
+def test_of_a_large_grid_the_first_and_the_last_block():
+    kernel, blocks = RawKernel(STARTED, "started"), torch.zeros(5, dtype=torch.int32)
+    with first_and_last_block():
+        kernel((1 << 20, 3, 5), (1,), (blocks, torch.zeros(4, dtype=torch.int32)))
+        assert blocks[:3].sort().values.tolist() == [0, 2, 15 * (1 << 20) - 1]
+        with order(1):
+            kernel((1 << 20, 3, 5), (1,), (blocks.zero_(), torch.zeros(4, dtype=torch.int32)))
+        assert blocks[:3].sort().values.tolist() == [0, 2, 15 * (1 << 20) - 1]
+        kernel((1,), (1,), (blocks.zero_(), torch.zeros(4, dtype=torch.int32)))
+        assert blocks.tolist() == [1, 0, 0, 0, 0]
+    kernel((3,), (1,), (blocks.zero_(), torch.zeros(4, dtype=torch.int32)))
+    assert int(blocks[0]) == 3

@@ -39,14 +39,14 @@ def test_refused(text):
 
 
 COMPUTED = {
-    "struct S { int v; __device__ S() { v = 3; } };\n__device__ S of_three;": r" \(of_three\)",
+    "struct S { int v; __device__ S() { v = 3; } };\n__device__ S three_ways;": r" \(three_ways\)",
     "__device__ int three() { return 3; }\n__device__ int n = three();\nstatic __device__ int m = n;": r" \(m, n\)",
 }
 
 
 @pytest.mark.parametrize("text", COMPUTED)
 def test_a_variable_with_a_value_to_be_computed_is_refused_by_name(text):
-    use = "*x = of_three.v;" if "of_three" in text else "*x = n + m;"
+    use = "*x = three_ways.v;" if "three_ways" in text else "*x = n + m;"
     with pytest.raises(
         CompileError, match=f"variable outside of functions{COMPUTED[text]} is given its value by a call"
     ):

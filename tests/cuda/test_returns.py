@@ -94,6 +94,10 @@ def test_threads_that_return_while_the_others_wait():
             "40 threads have finished",
         ),
         (
+            "if (t >= 60) return;  // }\n    if (t < 24)\n        __syncthreads();\n    x[t] = 1;",
+            "24 threads wait in __syncthreads on line 15 of k.cu; 40 threads have finished",
+        ),
+        (
             "if (t >= n) return;\n    if (t < 8)\n        __syncthreads();\n    else __syncthreads_or(1);",
             "24 threads have finished",
         ),

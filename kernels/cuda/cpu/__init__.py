@@ -25,7 +25,7 @@ from kernels.cuda.cpu import build, elf, faults, guards, messages, warnings
 from kernels.cuda.cpu.returns import returns_of
 from kernels.cuda.cpu.variables import declared_variables, static_shared_bytes
 from kernels.cuda.errors import CompileError
-from kernels.cuda.order import current_seed
+from kernels.cuda.order import current_seed, ends_only
 from kernels.cuda.source import Source
 from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS, WARP
 
@@ -45,7 +45,7 @@ class _Kernel(ctypes.Structure):
 
 
 # `kernels::Settings` of runtime/launch.h, which the tensors to guard follow.
-_SETTINGS = struct.Struct("@11IQdQQIIP3I4x")
+_SETTINGS = struct.Struct("@11IQdQQIIP4I")
 
 
 class Function:
@@ -145,6 +145,7 @@ class Function:
             self.guarded,
             len(tensors),
             *self._returns,
+            ends_only(),
         )
         error = _launcher()(ctypes.byref(self._kernel), b"".join((settings, *tensors)), packed)
         if self._prints:

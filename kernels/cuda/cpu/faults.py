@@ -56,7 +56,7 @@ def explained(
             "pointers"
         )
     if fault.kind == _TENSOR:
-        tensor, at = _of_tensor(fault, source, name, args, offsets)
+        tensor, at = _tensor_at(fault, source, name, args, offsets)
         when = "; seen when the launch had ended" if fault.after else ""
         return f"out of bounds{line}: {f'{thread} {verb}' if thread else 'a thread writes'} {tensor}{at}{when}"
     if fault.kind == _DYNAMIC_SHARED:
@@ -68,7 +68,7 @@ def explained(
     return f"out of bounds{line}: {thread} {verb} {where}"
 
 
-def _of_tensor(fault: Fault, source: Source, name: str, args: Sequence[Any], offsets: Sequence[int]) -> tuple[str, str]:
+def _tensor_at(fault: Fault, source: Source, name: str, args: Sequence[Any], offsets: Sequence[int]) -> tuple[str, str]:
     number = offsets.index(fault.argument)
     tensor: torch.Tensor = args[number]
     parameters = declared(source.code, name)

@@ -43,9 +43,9 @@ def explained(source: Source, output: str) -> str:
         if found := _BUILT_IN.search(line):
             said = f"{source.filename}:{number}: error: {found[1]} is CUDA's own name, and no variable can have it on a CPU"
             return _located(source, name, said)
-    if own := _of_source(source, output):
+    if own := _source_lines(source, output):
         return _located(source, name, own)
-    if reason := _of_kernels(source):
+    if reason := _kernel_reason(source):
         return f"{source.filename}: {reason}"
     if _STARTED.search(output):
         return (
@@ -67,28 +67,28 @@ def _located(source: Source, name: str, output: str) -> str:
     return f"{source.filename} does not compile ({name}):\n{source.with_errors_located(output)}"
 
 
-def _of_source(source: Source, output: str) -> str:
+def _source_lines(source: Source, output: str) -> str:
     """The messages about the source's own lines; "" if no error is. An error in a header of ours is about the line that led
     there, which g++ names before it and clang after it."""
     own = re.compile(rf"((?:{'|'.join(map(re.escape, source.texts))})(?::\d+)*):")
     shown: list[str] = []
     led_here = ""
-    of_header = ""
+    header_line = ""
     for line in output.splitlines():
         at = own.match(line)
         if at and ": warning: " in line:
             continue
         if at and "required from" in line:
             led_here = at[1]
-        elif at and of_header and "requested here" in line:
-            shown.append(f"{at[1]}: error: {of_header}")
-            of_header = ""
+        elif at and header_line and "requested here" in line:
+            shown.append(f"{at[1]}: error: {header_line}")
+            header_line = ""
         elif at:
             shown.append(line)
         elif ": error: " in line:
-            of_header = line.split(": error: ", 1)[1]
+            header_line = line.split(": error: ", 1)[1]
             if led_here:
-                shown.append(f"{led_here}: error: {of_header}")
+                shown.append(f"{led_here}: error: {header_line}")
     text = "\n".join(shown)
     for pattern, words in _MEANINGS:
         text = re.sub(pattern, words, text)
@@ -101,7 +101,7 @@ def _plain(symbol: str) -> str:
     return mangled[2][: int(mangled[1])] if mangled else symbol
 
 
-def _of_kernels(source: Source) -> str | None:
+def _kernel_reason(source: Source) -> str | None:
     """What is wrong with how a kernel is declared, which shows where it is entered alone."""
     code = without_asides(source.code)
     for name in source.names:

@@ -21,11 +21,11 @@ def found_by(options: Sequence[str]) -> list[str]:
         return []
     # Of NVIDIA's headers, this one names their version.
     read = compiler.contents(_INCLUDE), (cuda_headers()[0] / "cuda_runtime_api.h").read_bytes()
-    of_these_options = compiler.cache_folder() / f"header-{compiler.digest(options, ())}"
-    folder = of_these_options / compiler.digest((), read)
+    header_folder = compiler.cache_folder() / f"header-{compiler.digest(options, ())}"
+    folder = header_folder / compiler.digest((), read)
     path = folder / f"{HEADER}.gch"
     if not path.exists():  # it takes 20 MB: what was made of the headers before they changed is removed
-        for older in set(of_these_options.glob("*")) - {folder}:
+        for older in set(header_folder.glob("*")) - {folder}:
             shutil.rmtree(older, ignore_errors=True)
     # -c: options for the linker would have it called.
     arguments = [*compiler.command(), *options, "-c", "-x", "c++-header", str(_INCLUDE / HEADER)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kernels.cuda.source import Source, blanked
+from kernels.cuda.source import COMMENT_OR_LITERAL, Source, blanked, spaced
 
 _RETURN = re.compile(r"\breturn\s*;")  # without a value, which those of lambdas mostly have
 _LOOP = re.compile(r"\b(?:for|while)\b\s*(?=\()|\bdo\b")
@@ -26,13 +26,26 @@ class Returns(NamedTuple):
 def body_of(source: Source, name: str) -> tuple[int, str]:
     """The body of a kernel without comments, by its name expression, and the number of lines of `source.code` before it;
     "" where none is found, as where a macro makes it."""
-    plain = re.fullmatch(r"(?:\w*::)*(\w+)\s*(?:<.*>)?", name.strip(), re.DOTALL)
     code = blanked(source.code)
+    opening, end = _body(code, name)
+    return code.count("\n", 0, opening), code[opening:end]
+
+
+def ends_to_mark(source: Source) -> set[int]:
+    """Positions in `source.code` of the brackets that close kernels which may also return before."""
+    code = spaced(re.compile(COMMENT_OR_LITERAL, re.DOTALL), source.code)
+    bodies = [_body(code, name) for name in source.names]
+    return {end - 1 for opening, end in bodies if _RETURN.search(code, opening, end) and code[end - 1] == "}"}
+
+
+def _body(code: str, name: str) -> tuple[int, int]:
+    """Where the body of a kernel begins and ends, of code without comments; (0, 0) where there is none."""
+    plain = re.fullmatch(r"(?:\w*::)*(\w+)\s*(?:<.*>)?", name.strip(), re.DOTALL)
     for head in re.finditer(rf"\b__global__\b[^;{{}}]*?\b{plain[1]}\s*(?=\()", code) if plain else ():
         opening = code.find("{", _end(code, head.end()))
         if opening >= 0 and ";" not in code[_end(code, head.end()) : opening]:
-            return code.count("\n", 0, opening), code[opening : _end(code, opening)]
-    return 0, ""
+            return opening, _end(code, opening)
+    return 0, 0
 
 
 def returns_of(source: Source, name: str) -> Returns:

@@ -6,6 +6,7 @@ import functools
 import re
 
 from kernels.cuda.cpu.elf import OWN
+from kernels.cuda.cpu.returns import ends_to_mark
 from kernels.cuda.source import Source, blanked
 
 # What cannot run on a CPU, by the name that the source has for it.
@@ -67,7 +68,10 @@ def translate(source: Source) -> str:
     """The translation unit for a source: rewritten, and with an entry for each kernel."""
     code = blanked(source.code)
     own = "".join(f"#define {name} {OWN}{name}\n" for name, found in _LIBRARY_NAMES.items() if found.search(code))
-    text = _TOKENS.sub(_rewrite, _with_bounds_checked(source.code))
+    marked = source.code
+    for position in sorted(ends_to_mark(source), reverse=True):
+        marked = f"{marked[:position]}::kernels::at_end(); {marked[position:]}"
+    text = _TOKENS.sub(_rewrite, _with_bounds_checked(marked))
     entries = "\n".join(f"KERNELS_ENTRY({number}, {name})" for number, name in enumerate(source.names))
     return f'#include "kernels/cuda.h"\n{own}#line 1 "{source.filename}"\n{text}\n#line 1 "<kernels>"\n{entries}\n'
 

@@ -31,16 +31,16 @@ def of(source: Source, library: Path) -> list[Warned]:
     """What the compiler has said when it made a library of a source."""
     said = compiler.said_of(library)
     found = re.findall(rf"^({'|'.join(map(re.escape, source.texts))}){_WARNING}", said, re.MULTILINE)
-    told: dict[str, Warned] = {}
+    reported: dict[str, Warned] = {}
     for filename, number, words, option in found:
         if option == "format" and re.search("double|float", words):  # sizes of integers have other names on a GPU
-            told.setdefault(words, Warned(filename, int(number), "", words))
+            reported.setdefault(words, Warned(filename, int(number), "", words))
         name = re.search(r"[‘'](\w+)[’']", words)
         line = _first_changed(name[1], source.texts[filename]) if option.endswith("uninitialized") and name else None
         if name and line:
             meaning = f"{name[1]} is used before it has a value: a local variable holds whatever its register held"
-            told.setdefault(meaning, Warned(filename, line, name[1], meaning))
-    return list(told.values())
+            reported.setdefault(meaning, Warned(filename, line, name[1], meaning))
+    return list(reported.values())
 
 
 def _first_changed(name: str, code: str) -> int | None:

@@ -26,20 +26,44 @@ __device__ void fetch(T* tile, const T* from, long long stride, int rows, int co
     }
 }
 
-// The same for kernels that have registers for the addresses of all copies of a thread at once.
-template <int THREADS, int ROWS, int COLUMNS, bool ALIGNED, typename T>
-__device__ void fetch_at_once(T* tile, const T* from, long long stride, int rows, int columns)
+// 16 bytes to shared memory, zeros if they are not there. By __pipeline_memcpy_async, NVRTC makes two instructions of it.
+template <typename T>
+__device__ void fetch_vector(T* to, const T* from, bool there)
 {
-    constexpr int VECTOR = 16 / sizeof(T), ACROSS = COLUMNS / VECTOR;
-    static_assert(ROWS * ACROSS % THREADS == 0, "each thread copies as many vectors");
-    if constexpr (ALIGNED) {
-#pragma unroll
-        for (int n = 0; n < ROWS * ACROSS / THREADS; ++n) {
-            int at = n * THREADS + threadIdx.x, i = at / ACROSS, j = at % ACROSS * VECTOR;
-            const int zeros = i < rows && j < columns ? 0 : 16;  // 16: nothing is read
-            __pipeline_memcpy_async(tile + i * (COLUMNS + PAD) + j, from + i * stride + j, 16, zeros);
-        }
-    } else {
-        fetch<THREADS, ROWS, COLUMNS, ALIGNED>(tile, from, stride, rows, columns);
-    }
+#if !defined(KERNELS_ON_CPU) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 16 : 0) : "memory");
+#else
+    __pipeline_memcpy_async(to, from, 16, there ? 0 : 16);
+#endif
 }
+
+// Tiles of ROWS×COLUMNS elements, each `step` behind the one before, for kernels whose every instruction counts: a thread has
+// one vector of every APART-th row, and one address, which moves on.
+template <int THREADS, int ROWS, int COLUMNS, bool ALIGNED, typename T>
+struct Tiles {
+    static constexpr int VECTOR = 16 / sizeof(T), ACROSS = COLUMNS / VECTOR, APART = THREADS / ACROSS;
+    static_assert(THREADS % ACROSS == 0 && ROWS % APART == 0, "each thread copies as many vectors");
+    const T* next;
+    const long long stride, step;
+    const int i = threadIdx.x / ACROSS, j = threadIdx.x % ACROSS * VECTOR;
+
+    __device__ Tiles(const T* from, long long stride, long long step) : next(from), stride(stride), step(step)
+    {
+        if (ALIGNED) next += i * stride + j;
+    }
+
+    // As the function `fetch`.
+    __device__ void fetch_next(T* tile, int rows, int columns)
+    {
+        if constexpr (ALIGNED) {
+            const int below = j < columns ? rows - i : 0;  // rows from this thread's first on
+#pragma unroll
+            for (int row = 0; row < ROWS; row += APART)
+                fetch_vector(tile + (i + row) * (COLUMNS + PAD) + j, next + row * stride, row < below);
+        } else {
+            fetch<THREADS, ROWS, COLUMNS, ALIGNED>(tile, next, stride, rows, columns);
+        }
+        next += step;
+    }
+};

@@ -11,14 +11,14 @@
 template <typename T, int SUMS>
 __global__ void column_sums(const float* partial, T* first, T* second, int G, int N)
 {
-    __shared__ float of_lane[32][33];  // 33: a column of 32 lies in 32 banks
+    __shared__ float lane_sums[32][33];  // 33: a column of 32 lies in 32 banks
     int j = blockIdx.x * 32 + threadIdx.x;
     float sum = 0.0f;
     if (j < SUMS * N)
         for (int g = threadIdx.y; g < G; g += 32) sum += partial[(long long)g * SUMS * N + j];
-    of_lane[threadIdx.y][threadIdx.x] = sum;
+    lane_sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
-    sum = warp_sum(of_lane[threadIdx.x][threadIdx.y]);
+    sum = warp_sum(lane_sums[threadIdx.x][threadIdx.y]);
     j = blockIdx.x * 32 + threadIdx.y;
     T* to = j < N ? first : second;
     if (threadIdx.x == 0 && j < SUMS * N && to) to[j < N ? j : j - N] = (T)sum;

@@ -18,28 +18,29 @@ __device__ float warp_max(float value)
     return value;
 }
 
-// The sum of `value` over the blockDim.x threads that share a row, whole warps, given to each. A second reduction takes
-// another `of_warp`, so that no barrier is needed between reading the one and writing the other. A block of several rows has
-// a warp for each.
-__device__ float row_sum(float value, float* of_warp)
+// The sum of `value` over the blockDim.x threads that share a row, given to each: whole warps, or THREADS lanes of one, a power
+// of two. A second reduction takes another `warp_parts`, so that no barrier is needed between reading the one and writing the
+// other. A block of several rows has a warp for each, or for several of them, whose lanes must all come.
+template <int THREADS = 32>
+__device__ float row_sum(float value, float* warp_parts)
 {
-    value = warp_sum(value);
-    if (blockDim.x == 32) return value;
+    value = warp_sum<(THREADS < 32 ? THREADS : 32)>(value);
+    if (THREADS < 32 || blockDim.x == 32) return value;
     int lane = threadIdx.x % 32;
-    if (lane == 0) of_warp[threadIdx.x / 32] = value;
+    if (lane == 0) warp_parts[threadIdx.x / 32] = value;
     __syncthreads();
-    return warp_sum(lane < blockDim.x / 32 ? of_warp[lane] : 0.0f);
+    return warp_sum(lane < blockDim.x / 32 ? warp_parts[lane] : 0.0f);
 }
 
 // The largest `value`, in the same way.
-__device__ float row_max(float value, float* of_warp)
+__device__ float row_max(float value, float* warp_parts)
 {
     value = warp_max(value);
     if (blockDim.x == 32) return value;
     int lane = threadIdx.x % 32;
-    if (lane == 0) of_warp[threadIdx.x / 32] = value;
+    if (lane == 0) warp_parts[threadIdx.x / 32] = value;
     __syncthreads();
-    return warp_max(lane < blockDim.x / 32 ? of_warp[lane] : value);
+    return warp_max(lane < blockDim.x / 32 ? warp_parts[lane] : value);
 }
 
 // What neighbouring lanes know of a row, as one, given to each of WIDTH of them: here, sums. Other kinds of it come with their
@@ -52,11 +53,11 @@ __device__ float joined(float sum)
 
 // The parts of the blockDim.x threads of a row, whole warps, as one, given to each.
 template <typename P>
-__device__ P block_joined(P part, P* of_warp)
+__device__ P block_joined(P part, P* warp_parts)
 {
     part = joined(part);
     int lane = threadIdx.x % 32;
-    if (lane == 0) of_warp[threadIdx.x / 32] = part;
+    if (lane == 0) warp_parts[threadIdx.x / 32] = part;
     __syncthreads();
-    return joined(lane < blockDim.x / 32 ? of_warp[lane] : P{});
+    return joined(lane < blockDim.x / 32 ? warp_parts[lane] : P{});
 }

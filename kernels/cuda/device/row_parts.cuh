@@ -9,35 +9,35 @@ constexpr int VALUES = 16;  // of a part that a thread holds: loads on their way
 
 // Part `part` of a row of N columns: how many columns a part has but for the last, and where this one starts and ends.
 struct Columns {
-    int of_part, first, end;
+    int part_columns, first, end;
 
-    __device__ Columns(int part, int N) : of_part(VALUES * blockDim.x)
+    __device__ Columns(int part, int N) : part_columns(VALUES * blockDim.x)
     {
-        first = part * of_part;
-        end = min(first + of_part, N);
+        first = part * part_columns;
+        end = min(first + part_columns, N);
     }
 
     // The first column of this thread's pack k.
     template <int SIZE>
-    __device__ int of_pack(int k) const
+    __device__ int pack_start(int k) const
     {
         return first + (k * (int)blockDim.x + (int)threadIdx.x) * SIZE;
     }
 };
 
-// The columns of part p, out of `of_part` each.
-__device__ float columns_of(int p, int of_part, int N)
+// The columns of part p, out of `part_columns` each.
+__device__ float columns_of(int p, int part_columns, int N)
 {
-    return min(N - p * of_part, of_part);
+    return min(N - p * part_columns, part_columns);
 }
 
 // The mean of a row from P parts that begin with their mean, given to each lane of a warp; exactly that of the parts where all
 // have the same.
 template <typename P>
-__device__ float joined_mean(const P* parts, int count, int of_part, int N)
+__device__ float joined_mean(const P* parts, int count, int part_columns, int N)
 {
     const float first = parts[0].mean;
     float sum = 0.0f;
-    for (int p = threadIdx.x % 32; p < count; p += 32) sum += columns_of(p, of_part, N) * (parts[p].mean - first);
+    for (int p = threadIdx.x % 32; p < count; p += 32) sum += columns_of(p, part_columns, N) * (parts[p].mean - first);
     return first + warp_sum(sum) / N;
 }

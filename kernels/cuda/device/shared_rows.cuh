@@ -9,17 +9,11 @@
 // which only a GPU of sm_90 or newer does.
 #pragma once
 
+#include "cluster.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
 
 #include <cuda_pipeline_primitives.h>
-
-#if CLUSTER > 1
-#include <cooperative_groups.h>
-#define OF_CLUSTER __cluster_dims__(CLUSTER)
-#else
-#define OF_CLUSTER
-#endif
 
 // A row of every matrix, which may start and end within a vector; all of them do so alike. In shared memory a thread reads only
 // what it has copied there, so that it waits for no other.
@@ -97,15 +91,15 @@ __device__ P row_joined(P part)
     if constexpr (THREADS <= 32) {
         return joined<THREADS>(part);
     } else {
-        __shared__ P of_warp[32];
-        part = block_joined(part, of_warp);
+        __shared__ P warp_parts[32];
+        part = block_joined(part, warp_parts);
 #if CLUSTER > 1
-        __shared__ P of_block[CLUSTER];
+        __shared__ P block_parts[CLUSTER];
         auto cluster = cooperative_groups::this_cluster();
         if constexpr (CALL == 0) cluster.barrier_wait();
-        if (threadIdx.x < CLUSTER) *cluster.map_shared_rank(&of_block[cluster.block_rank()], threadIdx.x) = part;
+        if (threadIdx.x < CLUSTER) *cluster.map_shared_rank(&block_parts[cluster.block_rank()], threadIdx.x) = part;
         cluster.sync();
-        part = joined<CLUSTER>(of_block[threadIdx.x % CLUSTER]);
+        part = joined<CLUSTER>(block_parts[threadIdx.x % CLUSTER]);
 #endif
         return part;
     }

@@ -33,7 +33,7 @@ __device__ inline void wait_products()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(GROUPS) : "memory");
 }
 
-// Keeps what reads or writes these registers on its side of a product that is under way, and of the wait for it.
+// Keeps what reads or writes these registers on its side of a product that is in flight, and of the wait for it.
 template <int REGISTERS>
 __device__ inline void settle(float (&registers)[REGISTERS])
 {

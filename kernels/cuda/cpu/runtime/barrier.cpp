@@ -66,9 +66,10 @@ void Block::release_barrier() {
 }
 
 // A barrier is released when threads that exit are all that holds it up (PTX manual, exit). Here only where they may have
-// left by a `return` before it: who passes it by makes a mistake, though such hardware lets that pass, too.
+// left by a `return` before it: who passes it by, to the kernel's end, makes a mistake, though such hardware lets that
+// pass, too.
 bool Block::release_barrier_without_returned() {
-    if (!barrier_count || barriers_differ || barrier_kind == Barrier::grid) return false;
+    if (!barrier_count || barriers_differ || barrier_kind == Barrier::grid || thread->one_at_end) return false;
     uint32_t gone = 0;
     for (uint32_t warp = 0; warp * warp_size < thread->count; ++warp)
         gone += uint32_t(__builtin_popcount(thread->finished[warp]));

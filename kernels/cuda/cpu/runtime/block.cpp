@@ -48,6 +48,7 @@ bool Block::begin(Launch& launched, uint64_t which) {
     thread->next = 0;
     thread->patience = reads_in_a_turn;
     thread->starting = true;
+    thread->one_at_end = false;
     thread->dynamic_shared = dynamic_shared = dynamic_shared_of(settings);
     thread->cooperative = settings.cooperative;
     const uint32_t warps = (thread->count + warp_size - 1) / warp_size;

@@ -65,7 +65,8 @@ uint64_t kernels_own(const ucontext_t& at, const Settings& settings, const Fiber
 #if defined(__aarch64__)
     if (own(at.uc_mcontext.regs[30])) return at.uc_mcontext.regs[30] - 1;
 #endif
-    const uint64_t* word = reinterpret_cast<const uint64_t*>(stack_of(at));
+    // A stack that overflowed ends in its guard, where nothing can be read.
+    const auto* word = static_cast<const uint64_t*>(fiber.readable(reinterpret_cast<const void*>(stack_of(at))));
     for (; fiber.holds(word) && fiber.holds(word + 1); ++word)
         if (own(*word)) return *word - 1;
     return 0;
@@ -93,7 +94,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     if (wants_alignment(at, signal, info->si_code)) fault.kind = Fault::misaligned;
     else if (unknown) fault.kind = Fault::memory;
     else fault = block->fault_at(info->si_addr);
-    fault.code = kernels_own(at, block->settings(), *Worker::of_this_thread().current);
+    fault.code = kernels_own(at, block->settings(), *Worker::current_thread().current);
     fault.writes = unknown ? 2 : writes(at);
     // A kernel that is interrupted loses the right to run.
     if (code_of(at) == uint64_t(info->si_addr) && fault.code == code_of(at)) fault.kind = Fault::interrupted;

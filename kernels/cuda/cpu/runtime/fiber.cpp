@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
+#include <fstream>
 
 namespace kernels {
 
@@ -13,9 +15,14 @@ static constexpr size_t stack_bytes = (512 + 64) << 10;
 // begins a little lower than the last.
 static constexpr size_t stagger_bytes = 16 << 10, stagger = 448;
 static constexpr size_t mapping_bytes = guard_bytes + stack_bytes + stagger_bytes;
-// A guard makes two mappings of a stack, and Linux gives a process 65,530. Beyond this many stacks, which only grids whose
-// blocks wait for each other need, an overflow runs into the next stack.
-static constexpr int most_guards = 16384;
+// A guard makes two mappings of a stack, and Linux gives a process 65,530 unless it is told otherwise. Beyond half of them,
+// which only grids whose blocks wait for each other need, a stack has its guard while it is run on: two calls of the system
+// a switch. Some are left for libraries.
+static const int most_guards = [] {
+    int mappings = 65530;
+    std::ifstream("/proc/sys/vm/max_map_count") >> mappings;
+    return std::max(mappings - 8192, 0) / 2;
+}();
 static std::atomic<int> guards{0};
 
 Fiber::Fiber(void (*entry)(), size_t number) : entry(entry), lower(number * stagger % stagger_bytes) {
@@ -39,11 +46,17 @@ Fiber::~Fiber() {
     if (guarded) --guards;
 }
 
+void Fiber::guard_while_running(bool runs) {
+    if (!guarded) mprotect(mapping, guard_bytes, runs ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+
 void Fiber::restart() { prepare_context(context, mapping + guard_bytes, stack_bytes + stagger_bytes - lower, entry); }
 
 bool Fiber::holds(const void* address) const {
     return uintptr_t(address) - uintptr_t(mapping) < mapping_bytes;
 }
+
+const void* Fiber::readable(const void* address) const { return std::max(address, static_cast<const void*>(mapping + guard_bytes)); }
 
 Fiber* FiberPool::take() {
     if (idle.empty()) {

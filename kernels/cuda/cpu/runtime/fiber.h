@@ -15,7 +15,9 @@ struct Fiber {
     ~Fiber();
     Fiber(const Fiber&) = delete;
     void restart();  // abandons what ran on it
+    void guard_while_running(bool runs);  // called at every switch to it and from it
     bool holds(const void* address) const;
+    const void* readable(const void* address) const;  // it, or what comes next above the guard
 
    private:
     void (*entry)();

@@ -37,7 +37,7 @@ struct Helpers {
             }
             ++launch->helpers_working;
             lock.unlock();
-            Worker::of_this_thread().work(*launch);
+            Worker::current_thread().work(*launch);
             lock.lock();
             if (--launch->helpers_working == 0) done.notify_all();
         }

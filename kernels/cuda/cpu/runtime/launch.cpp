@@ -22,6 +22,7 @@ Launch::Launch(const Kernel* kernel, const Settings& settings, const char* args)
     for (uint32_t i = 0; i < kernel->parameters; ++i) bytes += kernel->sizes[i];
     this->args = guards.copied(tensors, settings.tensors, args, bytes);
     blocks = uint64_t(settings.grid[0]) * settings.grid[1] * settings.grid[2];
+    if (settings.ends_only && blocks > 2) skipped = blocks - 2, blocks = 2;
     helpers_wanted = int(settings.os_threads) - 1;
 }
 
@@ -69,7 +70,7 @@ extern "C" __attribute__((visibility("default"))) const char* kernels_launch(con
                                                                              const char* args) {
     static thread_local std::string error;
     kernels::Launch launch(kernel, *settings, args);
-    kernels::Worker& worker = kernels::Worker::of_this_thread();
+    kernels::Worker& worker = kernels::Worker::current_thread();
     {
         kernels::Interruptible interruptible(launch);
         worker.work(launch, settings->os_threads > 1);

@@ -26,6 +26,7 @@ struct Settings {
     // Of the kernel's text, by lines of a file: its body, and from where on a thread may have returned; 0: nowhere.
     const char* file;
     uint32_t body_begin, body_end, returns_from;
+    uint32_t ends_only;    // of all blocks, the first and the last run
 
     bool may_have_returned_before(const Site& site) const;
 };
@@ -34,7 +35,7 @@ struct Launch {
     const Kernel* kernel;
     const Settings& settings;
     const char* args;
-    uint64_t blocks;
+    uint64_t blocks, skipped = 0;  // that run; and between the first and the second of these
 
     Launch(const Kernel* kernel, const Settings& settings, const char* args);
 

@@ -29,7 +29,7 @@ static const Runtime runtime = {enter_barrier, enter_collective, enter_tile, ent
 
 Block& Block::running() { return *kernels::running; }
 
-Worker& Worker::of_this_thread() {
+Worker& Worker::current_thread() {
     if (!this_threads_worker) {
         static thread_local std::unique_ptr<Worker> owner;
         owner.reset(new Worker);
@@ -103,6 +103,7 @@ Block* Worker::begin_block() {
         return nullptr;
     }
     if (launch->settings.ordered) number = permuted(number, launch->blocks, launch->settings.seed);
+    if (number) number += launch->skipped;
     if (idle.empty()) {
         all.emplace_back(new Block(*this));
         idle.push_back(all.back().get());
@@ -148,7 +149,10 @@ void Worker::run(Block& block) {
     block.moved = false;
     block.state = Block::going;
     current = block.successor();
-    if (current) switch_context(main, current->context);
+    if (current) {
+        current->guard_while_running(true);
+        switch_context(main, current->context);
+    }
     running = nullptr;
     switch (block.state) {
         case Block::finished:
@@ -216,7 +220,7 @@ void Worker::abandon() {
 }
 
 void Worker::fiber_main() {
-    Worker& worker = of_this_thread();
+    Worker& worker = current_thread();
     for (;;) {
         worker.launch->kernel->run(worker.launch->args);
         running->moved = true;
@@ -228,6 +232,8 @@ void Worker::fiber_main() {
 void Worker::switch_to(Fiber* fiber) {
     Fiber* from = current;
     current = fiber;
+    from->guard_while_running(false);
+    if (fiber) fiber->guard_while_running(true);
     switch_context(from->context, fiber ? fiber->context : main);
 }
 

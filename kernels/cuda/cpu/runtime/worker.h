@@ -13,7 +13,7 @@ namespace kernels {
 
 class Worker {
    public:
-    static Worker& of_this_thread();
+    static Worker& current_thread();
     static Block* running_block();  // on this OS thread; nullptr: none
     ~Worker();
 

@@ -57,6 +57,7 @@ struct Thread {
     void* dynamic_shared;
     const Runtime* runtime;
     bool starting;                              // a thread: not all of the above is its own yet
+    bool one_at_end;                            // a thread of the block has come to the end of the kernel's text
     bool cooperative;                           // all blocks of the grid are resident together
     bool guarded;                               // the library's thread-local memory is where it is to be
     uint32_t finished[max_threads / warp_size];  // one bit a lane

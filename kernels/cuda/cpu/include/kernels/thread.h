@@ -49,6 +49,9 @@ inline void at_most_threads(uint32_t bound, Rest...) {
     if (block.x * block.y * block.z > bound) self.runtime->services->too_many_threads(bound);
 }
 
+// The end of a kernel that may also return before: who comes here has passed by every barrier that others still wait at.
+KERNELS_UNSEEN inline void at_end() { self.one_at_end = true; }
+
 // Called where a thread may be waiting for memory to change. One that keeps coming lets other threads and blocks go on,
 // as a GPU's schedulers do.
 inline void poll(Site site) {

@@ -28,13 +28,13 @@ struct Entry {
 
 // As glibc has it; entry 0 is something else.
 inline Entry* table() {
-    Entry** of_thread = nullptr;
+    Entry** thread_pointer = nullptr;
 #if defined(__x86_64__)
-    asm("mov %%fs:0, %0" : "=r"(of_thread));
-    return of_thread[1];
+    asm("mov %%fs:0, %0" : "=r"(thread_pointer));
+    return thread_pointer[1];
 #elif defined(__aarch64__)
-    asm("mrs %0, tpidr_el0" : "=r"(of_thread));
-    return of_thread[0];
+    asm("mrs %0, tpidr_el0" : "=r"(thread_pointer));
+    return thread_pointer[0];
 #else
     return nullptr;
 #endif

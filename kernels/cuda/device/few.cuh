@@ -1,0 +1,57 @@
+// So few rows that all are on the GPU at a time, at whatever places they start: what backward kernels of norms share.
+// kernels/cuda/few.py says how many threads, packs and rows there are.
+#pragma once
+
+#include "packs.cuh"
+#include "reductions.cuh"
+
+constexpr int MOST_THREADS = 512;  // of a block
+
+// The values of a thread, in blocks of (a row's threads, rows), whole warps a row or LANES of one: PACKS packs of SIZE in each of
+// ROWS rows. The threads of a warp have a part of the row.
+template <int SIZE, int PACKS, int ROWS, int LANES>
+struct Few {
+    static constexpr int PART_COLUMNS = PACKS * LANES * SIZE;
+    int lane = threadIdx.x % LANES, part = threadIdx.x / LANES, parts = blockDim.x / LANES;
+
+    __device__ int column(int p) const
+    {
+        return part * PART_COLUMNS + (p * LANES + lane) * SIZE;
+    }
+
+    __device__ long long row(int k) const
+    {
+        return (long long)(blockIdx.x * ROWS + k) * blockDim.y + threadIdx.y;
+    }
+
+    // Its packs of a matrix, zeros where there are none.
+    template <typename T>
+    __device__ void load(Pack<T, SIZE> (&packs)[ROWS][PACKS], const T* from, long long stride, long long M, int N) const
+    {
+        for (int k = 0; k < ROWS; ++k)
+            for (int p = 0; p < PACKS; ++p)
+                packs[k][p] = row(k) < M && column(p) < N ? load_pack<SIZE>(from + row(k) * stride + column(p)) : Pack<T, SIZE>{};
+    }
+
+    // Adds up what the threads of a column have, always in the same order: to a vector, or, where there are more blocks than one,
+    // to this block's row of partial. `meeting` has room for PACKS * SIZE values of each thread.
+    template <typename T>
+    __device__ void add_up(const Floats<SIZE> (&sums)[PACKS], float* meeting, T* to, float* partial, int N) const
+    {
+        const int threads = blockDim.x * blockDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
+        __syncthreads();
+        for (int p = 0; p < PACKS; ++p)
+            for (int v = 0; v < SIZE; ++v) meeting[(p * SIZE + v) * threads + thread] = sums[p].at[v];
+        __syncthreads();
+        for (int value = threadIdx.y; value < PACKS * SIZE; value += blockDim.y) {
+            const int j = column(value / SIZE) + value % SIZE;
+            if (j >= N) continue;
+            float sum = 0.0f;
+            for (int y = 0; y < blockDim.y; ++y) sum += meeting[value * threads + y * blockDim.x + threadIdx.x];
+            if (gridDim.x > 1)
+                partial[j] = sum;
+            else
+                to[j] = (T)sum;
+        }
+    }
+};

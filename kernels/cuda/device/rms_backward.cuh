@@ -1,0 +1,173 @@
+// The backward of an RMS norm over rows of x, or of x as a sum that is returned beside its norm, which reads all rows once, by
+// 16-byte loads.
+//
+//     dx_ij = rstd_i * (g_ij - n_ij * mean of g * n),    dweight_j = sum_i dy_ij * n_ij,    n_ij = x_ij * rstd_i, g = dy * weight
+//
+// With a SUM, dh is the gradient of x itself, which is added to dx, and dx is what each summand has: it is dresidual, too.
+//
+// A block walks from row to row. Its threads keep their columns, so the sums for dweight stay in registers. Rows on their way
+// queue in shared memory; a thread reads only what it copied itself, so the queue needs no barrier. A row costs one barrier:
+// each warp adds up its part of the row, and the parts are added. Of narrow rows a warp has several, each in as many lanes as
+// it has vectors, and no barrier is needed.
+//
+// CLUSTER blocks share a row, each holding part of its columns; with more than 1 they exchange their parts through each
+// other's shared memory, which only a GPU of sm_90 or newer does.
+//
+// PEELED rows may start and end within a vector, those of all matrices alike, and a block steps over whole vectors from one of
+// its rows to the next: so all rows of a thread start at the same place within one, and its columns stay its own. A vector that
+// is shared with a neighbouring row is copied as a whole; what is the neighbour's in it then counts as zeros.
+#pragma once
+
+#include <cuda_pipeline_primitives.h>
+
+#include "cluster.cuh"
+#include "reductions.cuh"
+#include "vectors.cuh"
+
+// A multiple of CLUSTER blocks of (THREADS, ROWS) threads, whole warps; THREADS is a power of two, and ROWS is 1 if that is
+// more than 32. partial is G×1×N, with G = gridDim.x / CLUSTER. STAGES * VECTORS * THREADS * ROWS * 16 bytes of dynamic shared
+// memory for each matrix that is read.
+template <bool SUM, int VECTORS, int THREADS, int ROWS, int STAGES, bool FULL, bool PEELED, typename T>
+__device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weight, T* dx, T* dresidual, float* partial,
+                             long long dy_stride, long long dh_stride, long long x_stride, long long M, int N, float eps)
+{
+    constexpr int SIZE = Vector<T>::SIZE, PAIRS = Vector<T>::PAIRS, MATRICES = SUM ? 3 : 2;
+    constexpr int LANES = THREADS < 32 ? THREADS : 32, WARP_ROWS = 32 / LANES;  // of a warp: lanes of a row, and rows
+    constexpr int WARPS = THREADS / LANES, PARTS = CLUSTER * WARPS;
+    extern __shared__ uint4 queue[];
+    __shared__ float2 parts[2][PARTS];  // of x * x and of g * x
+    const int lane = threadIdx.x % 32, cluster_block = blockIdx.x % CLUSTER, warp = cluster_block * WARPS + threadIdx.x / 32;
+    const int G = gridDim.x / CLUSTER, group = blockIdx.x / CLUSTER;
+
+    const long long first = (long long)group * ROWS + threadIdx.y, step = (long long)G * ROWS;
+    // The columns of the row before that are in the first vector of each row.
+    const int before = PEELED ? first * N % SIZE : 0;
+
+    auto column = [&](int k) { return ((cluster_block * VECTORS + k) * THREADS + (int)threadIdx.x) * SIZE - before; };
+    auto inside = [&](int k) { return FULL || column(k) < N; };
+    auto has = [&](int k, int j) { return !PEELED || (0 <= column(k) + j && column(k) + j < N); };
+    auto whole = [&](int k) { return has(k, 0) && has(k, SIZE - 1); };
+    auto place = [&](int stage, int k) {  // of x; of dy and dh behind it
+        return (Vector<T>*)queue + ((stage * VECTORS + k) * MATRICES * ROWS + threadIdx.y) * THREADS + threadIdx.x;
+    };
+    auto from = [&](int matrix, long long i) {
+        return matrix == 0 ? x + i * x_stride : matrix == 1 ? dy + i * dy_stride : dh + i * dh_stride;
+    };
+    // Behind the last row there is nothing to copy.
+    auto copied = [&](long long i, int k) { return i < M && inside(k) && (i < M - 1 || has(k, SIZE - 1)); };
+    auto fetch = [&](long long i, int stage) {
+        for (int k = 0; k < VECTORS; ++k)
+            for (int m = 0; m < MATRICES && copied(i, k); ++m)
+                __pipeline_memcpy_async(place(stage, k) + m * ROWS * THREADS, from(m, i) + column(k), 16);
+        __pipeline_commit();
+    };
+    for (int stage = 0; stage < STAGES; ++stage) fetch(first + stage * step, stage);
+
+    Vector<T> weights[VECTORS];
+    for (int k = 0; k < VECTORS; ++k)
+        if (inside(k))
+            weights[k] = PEELED ? load_columns_at(weight, column(k), N, 1.0f) : load_columns(weight, column(k), 1.0f);
+    float2 dweight[VECTORS][PAIRS] = {};
+#if CLUSTER > 1
+    auto cluster = cooperative_groups::this_cluster();
+    cluster.sync();  // all blocks of it are there before one writes to another
+#endif
+
+    int stage = 0, parity = 0;
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
+    for (long long i = first; i - threadIdx.y % WARP_ROWS < M; i += step) {
+        auto present = [&](int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
+        __pipeline_wait_prior(STAGES - 1);
+        for (int k = 0; k < VECTORS; ++k)
+            for (int m = 0; m < MATRICES && present(k) && !whole(k); ++m)
+                for (int j = 0; j < SIZE; ++j) {
+                    T* value = (T*)(place(stage, k) + m * ROWS * THREADS) + j;
+                    if (!has(k, j))
+                        *value = (T)0.0f;
+                    else if (!copied(i, k))
+                        *value = from(m, i)[column(k) + j];
+                }
+        float2 squares = {0.0f, 0.0f}, products = squares;  // of even and of odd columns: two chains of additions, not one
+        for (int k = 0; k < VECTORS; ++k)
+            if (present(k)) {
+                Vector<T> xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS];
+                for (int p = 0; p < PAIRS; ++p) {
+                    float2 x = to_float2(xs.at[p]), dy = to_float2(dys.at[p]), weight = to_float2(weights[k].at[p]);
+                    squares.x += x.x * x.x;
+                    squares.y += x.y * x.y;
+                    products.x += dy.x * weight.x * x.x;
+                    products.y += dy.y * weight.y * x.y;
+                }
+            }
+        float2 row = {warp_sum<LANES>(squares.x + squares.y), warp_sum<LANES>(products.x + products.y)};
+        if constexpr (PARTS > 1) {
+#if CLUSTER > 1
+            if (lane < CLUSTER) *cluster.map_shared_rank(&parts[parity][warp], lane) = row;
+            cluster.sync();
+#else
+            if (lane == 0) parts[parity][warp] = row;
+            __syncthreads();
+#endif
+            // The next row's parts go elsewhere, and to come back here takes two barriers.
+            row = parts[parity][lane % PARTS];
+            row = {warp_sum<PARTS>(row.x), warp_sum<PARTS>(row.y)};
+            parity ^= 1;
+        }
+
+        float rstd = rsqrtf(row.x / N + eps), gn_factor = -rstd * (row.y / N * rstd);
+        for (int k = 0; k < VECTORS; ++k)
+            if (present(k)) {
+                // Read again: kept in registers since the sums, x and dy would crowd out dweight.
+                Vector<T> out, xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS], dhs;
+                if (SUM) dhs = place(stage, k)[2 * ROWS * THREADS];
+                for (int p = 0; p < PAIRS; ++p) {
+                    float2 x = to_float2(xs.at[p]), dy = to_float2(dys.at[p]), weight = to_float2(weights[k].at[p]);
+                    float2 n = {x.x * rstd, x.y * rstd};
+                    dweight[k][p].x += dy.x * n.x;
+                    dweight[k][p].y += dy.y * n.y;
+                    float2 sum = {dy.x * weight.x * rstd + n.x * gn_factor, dy.y * weight.y * rstd + n.y * gn_factor};
+                    if (SUM) {
+                        float2 dh = to_float2(dhs.at[p]);
+                        sum.x += dh.x;
+                        sum.y += dh.y;
+                    }
+                    from_float2(out.at[p], sum);
+                }
+                auto put = [&](T* to) {
+                    to += i * N + column(k);
+                    if (whole(k)) return store(to, out);
+                    for (int j = 0; j < SIZE; ++j)
+                        if (has(k, j)) to[j] = ((T*)&out)[j];
+                };
+                put(dx);
+                if (SUM) put(dresidual);  // twice: an operator may not return one tensor as two outputs
+            }
+        fetch(i + STAGES * step, stage);  // into the place of this row
+        stage = (stage + 1) % STAGES;
+    }
+
+    partial += (long long)group * N;
+    if constexpr (ROWS > 1 || PEELED) {
+        static_assert(CLUSTER == 1 || !PEELED && ROWS == 1, "a block has all columns");
+        // Rows side by side put their sums into the space of the queue, where they meet by column: peeled ones start at
+        // different places. Slots lie so that a warp finds its columns in as many banks, whether 1 or SIZE apart.
+        auto slot = [&](int y, int column) -> float& {
+            int at = y * VECTORS * THREADS * SIZE + column;
+            return ((float*)queue)[at ^ at / 32 % 8];
+        };
+        __pipeline_wait_prior(0);
+        __syncthreads();
+        for (int k = 0; k < VECTORS; ++k)
+            for (int j = 0; j < SIZE && inside(k); ++j)
+                if (has(k, j)) slot(threadIdx.y, column(k) + j) = j % 2 ? dweight[k][j / 2].y : dweight[k][j / 2].x;
+        __syncthreads();
+        for (int j = threadIdx.y * THREADS + threadIdx.x; j < N; j += THREADS * ROWS) {
+            float sum = slot(0, j);
+            for (int y = 1; y < ROWS; ++y) sum += slot(y, j);
+            partial[j] = sum;
+        }
+    } else {
+        for (int k = 0; k < VECTORS; ++k)
+            for (int p = 0; p < PAIRS && inside(k); ++p) *(float2*)(partial + column(k) + 2 * p) = dweight[k][p];
+    }
+}

@@ -1,0 +1,68 @@
+"""Backwards of norms over few rows: by one block where it has room for all, and otherwise by one for each row or several."""
+
+import pytest
+import torch
+
+from kernels import lens
+from kernels.cuda.kernel import watched
+from kernels.ops import add_rms_norm, layer_norm, rms_norm
+
+EPS = 1e-5
+DTYPES = {torch.float32: 3e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+NORMS = {
+    "layer_norm": (layer_norm.cuda_backward.cluster, layer_norm.native.layer_norm_backward),
+    "rms_norm": (rms_norm.cuda.cluster, rms_norm.native.rms_norm_backward),
+    "add_rms_norm": (add_rms_norm.cuda.cluster, add_rms_norm.native.add_rms_norm_backward),
+}
+ONE_BLOCK = [(1, 1), (1, 298), (3, 607), (100, 17), (900, 3), (7, 768)]
+BLOCKS = [(16, 3119), (41, 211), (2, 8191)]
+
+
+def made(norm, M, N, dtype, device):
+    """Gradients, rows of which the first value is an outlier, with a mean if the norm subtracts it, weight and perhaps bias."""
+    random = torch.Generator().manual_seed(M + N)
+    matrices = torch.randn(3 if norm == "add_rms_norm" else 2, M, N, generator=random).to(device)
+    matrices[-1] += 20 if norm == "layer_norm" else 0
+    matrices[-1, :, 0] *= 3
+    vectors = (torch.randn(2 if norm == "layer_norm" else 1, N, generator=random) + 1).to(device)
+    return [one.to(dtype) for one in (*matrices, *vectors)]
+
+
+def assert_right(norm, tensors):
+    backward, native = NORMS[norm]
+    precise = [None if one is None else one.double() for one in tensors]
+    for one, expected in zip(backward(*tensors, EPS), native(*precise, EPS), strict=True):
+        if expected is None:
+            assert one is None
+        else:
+            bound = DTYPES[tensors[0].dtype]
+            torch.testing.assert_close(one.double(), expected, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("M", "N"), ONE_BLOCK + BLOCKS)
+def test_few_rows_are_right(device, norm, dtype, M, N):
+    tensors, launches = made(norm, M, N, dtype, device), []
+    assert_right(norm, tensors)
+    with watched(lambda *launch: launches.append(launch)):
+        NORMS[norm][0](*tensors, EPS)
+    assert len(launches) == (1 if (M, N) in ONE_BLOCK else 2)
+
+
+@pytest.mark.parametrize(
+    ("norm", "missing"), [("layer_norm", [2]), ("layer_norm", [3]), ("layer_norm", [2, 3]), ("rms_norm", [2])]
+)
+@pytest.mark.parametrize(("M", "N"), [(5, 100), (6, 8191)])
+def test_without_weight_or_bias(device, norm, missing, M, N):
+    tensors = made(norm, M, N, torch.float32, device)
+    assert_right(norm, [None if number in missing else one for number, one in enumerate(tensors)])
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(("M", "N"), [(3, 29), (70, 17), (3, 451), (2, 3119)])
+def test_nothing_is_found_in_it(norm, M, N):
+    traces = []
+    with watched(lambda *launch: traces.append(lens.trace(*launch))):
+        NORMS[norm][0](*made(norm, M, N, torch.bfloat16, "cpu"), EPS)
+    assert traces and [str(finding) for trace in traces for finding in trace.findings] == []

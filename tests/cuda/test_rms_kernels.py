@@ -1,0 +1,38 @@
+"""The kernel of RMS norm's backward and of add_rms_norm's, rms_backward.cuh, where its blocks walk over rows."""
+
+import pytest
+import torch
+
+from kernels import lens
+from kernels.cuda import queue
+from kernels.cuda.kernel import watched
+from kernels.ops import add_rms_norm, rms_norm
+
+DTYPES = {torch.float32: 2e-5, torch.bfloat16: 4e-2}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("M", "N"), [(71, 96), (121, 40), (801, 8), (70, 264), (115, 65), (50, 129), (20, 1101), (5, 8191)]
+)
+def test_a_block_walks_over_rows(device, monkeypatch, dtype, M, N):
+    """Those of odd width start alike within vectors; narrow ones share warps, of which the last has fewer."""
+    monkeypatch.setattr(queue, "multiprocessors", lambda device: 1)  # so that a block has several rows
+    dy, dh, x = (torch.randn(M, N, device=device).to(dtype) for _ in range(3))
+    weight, eps = torch.randn(N, device=device).to(dtype), 1e-6
+    for operation, gradients in ((rms_norm, (dy,)), (add_rms_norm, (dy, dh))):
+        arguments = *gradients, x, weight, eps
+        expected = getattr(operation.native, f"{operation.OPERATION.name}_backward")(*arguments)
+        got = operation.cuda.in_registers(*arguments, cluster=1)
+        torch.testing.assert_close(got, expected, rtol=DTYPES[dtype], atol=DTYPES[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("N", [64, 65])
+def test_nothing_is_read_beyond_the_last_row(dtype, N):
+    dy, dh, x = (torch.randn(5, N).to(dtype) for _ in range(3))
+    traces = []
+    with watched(lambda *launch: traces.append(lens.trace(*launch))):
+        assert rms_norm.cuda.in_registers(dy, x, None, 1e-6, cluster=1)
+        assert add_rms_norm.cuda.in_registers(dy, dh, x, x[0].clone(), 1e-6, cluster=1)
+    assert [str(finding) for trace in traces for finding in trace.findings] == []
