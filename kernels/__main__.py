@@ -210,15 +210,13 @@ def _can_store(folder: Path, device: str, compare: bool, quick: bool) -> None:
         raise typer.BadParameter(f"--json {folder}: {option}; name another folder")
 
 
-def _drawn(
-    ops: list[kernels.Operation], count: int, seed: int, device: str, of_bench_cases: bool
-) -> list[benching.Point]:
+def _drawn(ops: list[kernels.Operation], count: int, seed: int, device: str, bench_cases: bool) -> list[benching.Point]:
     """The points of --drawn; a usage error where they cannot be timed, or where nothing is held against them."""
     if device != "cuda":
         raise typer.BadParameter(
             "--drawn times levels 4 and 5, and this run would be on a CPU, whose times of them say nothing"
         )
-    if of_bench_cases:
+    if bench_cases:
         raise typer.BadParameter("--compare and --quick are of bench cases, and --drawn times none of them")
     try:
         return [at for op in ops for at in drawn(op, count, seed)]

@@ -51,7 +51,7 @@ class Cost:
     flops: int
 
     @classmethod
-    def of_rows(cls, case: Case, matrices: int, operations: int, vectors: int = 0, row_bytes: int = 0) -> Cost:
+    def rowwise(cls, case: Case, matrices: int, operations: int, vectors: int = 0, row_bytes: int = 0) -> Cost:
         """Of so many tensors of the case's shape, vectors of its width and bytes for each row, and so many operations an
         element."""
         elements, itemsize = torch.Size(case.shape).numel(), getattr(torch, case.dtype).itemsize

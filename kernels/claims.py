@@ -81,7 +81,9 @@ class Claim:
     @property
     def numbers(self) -> dict[str, dict[str, Number]]:
         """What the experiment gave, by hardware and by name; empty before it has run."""
-        return {hardware: of_all[self.name] for hardware, of_all in stored().items() if self.name in of_all}
+        return {
+            hardware: every_claim[self.name] for hardware, every_claim in stored().items() if self.name in every_claim
+        }
 
 
 @cache

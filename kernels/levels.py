@@ -24,7 +24,7 @@ FAILED = """
     kernels.cuda.CompileError: level 5 on a CPU with no C++ compiler."""
 
 
-def of_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **dtypes: str) -> dict[str, Any]:
+def from_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **dtypes: str) -> dict[str, Any]:
     """The fields of a record that follow from its levels: `name`, `gradients`, `outputs`, `updates`, `forward`, `backward`,
     `validate`.
 
@@ -44,7 +44,7 @@ def of_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **
     if unknown := [one for one in dtypes if one not in outputs]:
         raise TypeError(f"dtypes: got {', '.join(unknown)}, expected outputs of {name}: {', '.join(outputs)}")
     ladders = [
-        join(signature, f"{name}_{level}", *(rungs if isinstance(rungs, tuple) else of_file(rungs)))
+        join(signature, f"{name}_{level}", *(rungs if isinstance(rungs, tuple) else module_ladders(rungs)))
         for level, rungs in (("triton", triton), ("cuda", cuda))
     ]
     return {
@@ -61,12 +61,12 @@ def of_modules(name: str, native: ModuleType, triton: Ladders, cuda: Ladders, **
     }
 
 
-def of_file(module: ModuleType) -> tuple[Rungs, Rungs]:
+def module_ladders(module: ModuleType) -> tuple[Rungs, Rungs]:
     return module.FORWARD, getattr(module, "BACKWARD", ())
 
 
 def excluding(reason: Reason, record: dict[str, Any]) -> dict[str, Any]:
-    """Fields as `of_modules` makes them, of which levels 1 to 3 do not run where there is that reason."""
+    """Fields as `from_modules` makes them, of which levels 1 to 3 do not run where there is that reason."""
     rungs = (
         replace(rung, unsupported=first_of(rung.unsupported, reason)) if rung.level <= 3 else rung
         for rung in record["forward"]

@@ -32,7 +32,7 @@ class Listing:
     language: Literal["cuda", "python", "ptx", "diff", "text"] = "cuda"
 
     @classmethod
-    def of_kernel(cls, where: str | Path | Iterable[Path], *names: str) -> Listing:
+    def from_kernel(cls, where: str | Path | Iterable[Path], *names: str) -> Listing:
         """The functions of these names, each with its comment and its template line, from CUDA C source, a file or files.
 
         Raises:
@@ -43,7 +43,7 @@ class Listing:
         return cls("\n\n".join(_function(source, name) for name in names))
 
     @classmethod
-    def of_python(cls, *functions: Callable[..., Any]) -> Listing:
+    def from_python(cls, *functions: Callable[..., Any]) -> Listing:
         """Functions or classes written in Python, Triton kernels among them."""
         sources = [inspect.getsource(getattr(one, "fn", one)) for one in functions]
         return cls("\n\n".join(textwrap.dedent(source).strip() for source in sources), "python")

@@ -96,7 +96,9 @@ class Operation:
         backward_cost: the same for the gradients alone, given the output's; None where the backward is not timed.
         cases: by kind: "edge" (where kernels break), "model" (as models use it), "bench" (what is timed), "repeated" (where
             sums are long enough for their order to show), "huge" (more than 2^31 elements in a matrix of rows); "compiled" (for
-            every target, without a GPU) where all cases would ask for too many kernels.
+            every target, without a GPU) where all cases would ask for too many kernels, or for too few; "counted" (beside
+            a case of each dtype and layout and what is timed, for rungs that launch another kernel there); "layers" (those of
+            models, where only rows are drawn).
         outputs: what it returns, in order.
         updates: names of the inputs that it updates in place, which are its outputs then, in order.
         decode: (outputs by name, inputs) → the values that they stand for: for codes with scales, which are judged by what

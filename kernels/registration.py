@@ -16,7 +16,7 @@ from torch._C._functorch import peek_interpreter_stack
 from kernels.arguments import checked
 from kernels.operation import Variant
 from kernels.replay import UNLIKE, replaying
-from kernels.rules import empty_gradients, empty_outputs, of_kernels
+from kernels.rules import empty_gradients, empty_outputs, kernel_schema
 from kernels.signature import Signature, picker
 
 Rungs = tuple[Variant, ...]
@@ -29,7 +29,7 @@ def join(signature: Signature, name: str, forward: Rungs, backward: Rungs = ()) 
 
     Each rung of `forward` gets the last backward, and each of `backward` the last forward.
     """
-    signature = of_kernels(signature)
+    signature = kernel_schema(signature)
     best, best_backward = forward[-1].fn, backward[-1].fn if backward else None
     default = register(signature, name, best, best_backward)
     return (

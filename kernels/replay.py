@@ -8,9 +8,10 @@ allocations and the launches. A call that asks more of PyTorch, such as a copy o
 needs them, is made each time as the first time. Launches are those of `kernels.triton.launch` and `kernels.cuda`.
 """
 
+import itertools
 import threading
 from collections.abc import Callable
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ ALLOCATIONS = (
     aten.new_empty.default,
     aten.new_empty_strided.default,
 )
-Again = Callable[[list], None]  # repeats a launch with these arguments, addresses in place of tensors
+Again = Callable[[tuple], None]  # repeats a launch with these arguments, addresses in place of tensors
 THREAD = threading.local()
 UNLIKE = object()
 
@@ -108,14 +109,13 @@ def shortcut(args: tuple, addresses: list[int], repeat: Callable[[list[int]], An
     places = range(len(args))
     pick = picker(places, [place for place in places if isinstance(args[place], Tensor)])
     pick_others = picker(places, [place for place in places if not isinstance(args[place], Tensor)])
-    others = pick_others(args)  # kept below, so that nothing else gets their identities
-    identities, past_16 = [*map(id, others)], [address & 15 for address in addresses]
+    others, past_16 = pick_others(args), [address & 15 for address in addresses]
     device = pick(args)[0].get_device()
     alike = guards.TensorGuards(*pick(args), dynamic_dims_sizes=None, dynamic_dims_strides=None).check
 
-    def repeat_this(args, others=others):
+    def repeat_this(args):
         tensors = pick(args)
-        if [*map(id, pick_others(args))] != identities or not alike(*tensors):
+        if not alike(*tensors) or not all(map(is_, pick_others(args), others)):
             return UNLIKE
         addresses = [*map(Tensor.data_ptr, tensors)]
         if [address & 15 for address in addresses] != past_16 or not may_repeat(device) or profiled():
@@ -191,24 +191,35 @@ def repetition(inputs: list[Tensor], addresses: list[int], recorder: Recorder, r
             raise LookupError("several inputs have this memory, or none has")
         return same[0], tensor.data_ptr() - addresses[same[0]]
 
-    launches = []
-    for values, again in recorder.launches:
-        tensors = [(place, *source(value)) for place, value in enumerate(values) if isinstance(value, Tensor)]
-        launches.append((again, [None if isinstance(value, Tensor) else value for value in values], tensors))
+    # Launches are given addresses, named by (number, bytes from there), and constants, named by (None, number).
+    constants: list[Any] = []
+
+    def name(value: Any) -> tuple[int | None, int]:
+        if isinstance(value, Tensor):
+            return source(value)
+        constants.append(value)
+        return None, len(constants)
+
+    wanted = [[name(value) for value in values] for values, _ in recorder.launches]
+    used = dict.fromkeys(itertools.chain(*wanted))
     allocations = [(tuple(output.shape), output.stride(), output.dtype) for output in outputs]
-    if scratch or any(number == len(inputs) + len(outputs) for _, _, tensors in launches for _, number, _ in tensors):
+    if scratch or any(number == len(inputs) + len(outputs) for number, _ in used):
         allocations.append(((scratch,), (1,), torch.uint8))
+    starting = [(number, 0) for number in range(len(inputs) + len(allocations))]
+    within = [(number, distance) for number, distance in used if number is not None and distance]
+    names = [*starting, *within, *(one for one in used if one[0] is None)]
+    launches = [(again, picker(names, each)) for each, (_, again) in zip(wanted, recorder.launches, strict=True)]
     allocate = getattr(guards, f"_empty_strided_{inputs[0].device.type}")  # half the cost of torch.empty_strided
     several = type(result) is tuple and itemgetter(*(-1 if of is None else owned.index(memory(of)) for of in result))
 
     def repeat(addresses):
-        made = [allocate(*allocation) for allocation in allocations]
-        addresses += [tensor.data_ptr() for tensor in made]
-        for again, constants, tensors in launches:
-            values = constants.copy()
-            for place, number, distance in tensors:
-                values[place] = addresses[number] + distance
-            again(values)
+        made = [*itertools.starmap(allocate, allocations)]
+        addresses += map(Tensor.data_ptr, made)
+        for number, distance in within:
+            addresses.append(addresses[number] + distance)
+        known = (*addresses, *constants)
+        for again, pick in launches:
+            again(pick(known))
         return several((*made, None)) if several else made[0] if owned else None
 
     return repeat

@@ -1,5 +1,6 @@
 """What operations on the rows of a matrix are tried on: the cases at which kernels break, and values with outliers."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -95,12 +96,28 @@ def rows(
     if case.values == "realistic":
         few = torch.rand(case.shape, generator=random, device=random.device) < 1e-3
         x = torch.where(few, outlier(normal), x)
+    elif case.values == "offset":
+        x = _with_exact_mean(x, offset, dtype)
     elif case.values == "nonfinite":
         x[0, 3], x[-1, 5] = float("nan"), float("inf")
     elif case.values == "masked":
         # As attention has it: some of a row, most of a row, all of a row, and all of one by the lowest number instead.
         x[..., ::3], x[-1, 1:], x[0], x[1] = float("-inf"), float("-inf"), float("-inf"), torch.finfo(dtype).min
     return lay_out(x.to(dtype), case.layout)
+
+
+def _with_exact_mean(x: torch.Tensor, mean: float, dtype: torch.dtype) -> torch.Tensor:
+    """The values of each row on a grid, and the second half of it the first one mirrored at the mean.
+
+    So float32 has the sum of a row exactly, in any order, and every dtype its mean. Otherwise the rounding of the mean, which
+    depends on that order, would be most of a norm's error: luck would decide whether a right kernel passes.
+    """
+    grid = max(1 / 128, torch.finfo(dtype).eps * 2 ** math.floor(math.log2(mean)))
+    half = x.shape[-1] // 2
+    x = (x / grid).round() * grid
+    x[..., half:] = mean
+    x[..., half : 2 * half] = 2 * mean - x[..., :half]
+    return x
 
 
 def x_alone(case: Case, device: str) -> dict[str, Any]:

@@ -12,17 +12,17 @@ PARTS_OF_MULTIPROCESSOR = 4
 THREADS_AT_ONCE, VALUES_AT_ONCE = 1_024, 16  # threads of a multiprocessor, and values of a row that each of them holds
 
 
-def few_rows(M: int, device: torch.device, of_multiprocessor: float = 0.5) -> bool:
+def few_rows(M: int, device: torch.device, rows_per_multiprocessor: float = 0.5) -> bool:
     """Whether M rows are at most so many for each multiprocessor: a block a row leaves half of them idle, unless it is said
     otherwise."""
-    return of_multiprocessor * multiprocessors(device) >= M
+    return rows_per_multiprocessor * multiprocessors(device) >= M
 
 
 def at_once(M: int, N: int, device: torch.device) -> bool:
     """Whether the GPU has room for all of M rows of N at a time. Then each is to be done soon, by as many threads as help;
     where it has not, a row is to leave room for others. A narrow row takes a warp, too."""
-    of_row = max(1 << (N - 1).bit_length(), NARROWEST)
-    return M * of_row <= multiprocessors(device) * THREADS_AT_ONCE * VALUES_AT_ONCE
+    row_values = max(1 << (N - 1).bit_length(), NARROWEST)
+    return M * row_values <= multiprocessors(device) * THREADS_AT_ONCE * VALUES_AT_ONCE
 
 
 def columns_of_part(M: int, N: int, device: torch.device) -> int:

@@ -8,7 +8,7 @@ from kernels.arguments import empty_contiguous, floating, for_kernels, like
 from kernels.signature import Signature, picker
 
 
-def of_kernels(signature: Signature) -> Signature:
+def kernel_schema(signature: Signature) -> Signature:
     """With the rules of levels 4 and 5, too: the first input with a gradient has a dtype that their kernels take.
 
     A backward that is given every input again holds them to the rules of the forward, and what comes in for outputs, or is

@@ -68,7 +68,7 @@ def compare(
     errors = {
         "rms of a row": (
             rms_of_rows(error),
-            _rms_bound(_of_rows(allowed, size, dtype), rms_of_rows(size), whole, dtype),
+            _rms_bound(_row_allowance(allowed, size, dtype), rms_of_rows(size), whole, dtype),
         ),
         "rms": (rms(error), _rms_bound(rms(allowed), whole, whole, dtype)),
         "largest error": (error.abs(), _element_bound(allowed, size, dtype)),
@@ -115,7 +115,7 @@ def rms_of_rows(values: torch.Tensor) -> torch.Tensor:
     return torch.cat((groups, rows[None, -together:])).mean(-1).sqrt()  # the last ones may be among those before
 
 
-def _of_rows(allowed: torch.Tensor, size: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _row_allowance(allowed: torch.Tensor, size: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """What the baseline is off in each row, or what it usually is, relative to the row, where that is more."""
     own, sizes = rms_of_rows(allowed), rms_of_rows(size)
     usual = (own / sizes)[sizes > 0]

@@ -23,11 +23,11 @@ def each_of(pages):
 
     def over(test):
         @pytest.mark.parametrize("page", pages)
-        def of_one(page):
+        def one_page(page):
             test(pages[page])
 
-        of_one.__doc__ = test.__doc__
-        return of_one
+        one_page.__doc__ = test.__doc__
+        return one_page
 
     return over
 
@@ -63,8 +63,8 @@ each_kind = pytest.mark.parametrize("pages", [CHAPTERS, LABS, ASKING], ids=["cha
 
 @each_kind
 def test_each_letter_is_right_about_as_often(pages):
-    of_three = Counter(question.right for question in asked(pages) if len(question.choices) >= 3)
-    parts = {letter: of_three[letter] / of_three.total() for letter in "ABC"}
+    three_ways = Counter(question.right for question in asked(pages) if len(question.choices) >= 3)
+    parts = {letter: three_ways[letter] / three_ways.total() for letter in "ABC"}
     assert all(0.2 <= part <= 0.4 for part in parts.values()), parts
 
 

@@ -11,6 +11,7 @@ from kernels.measure import results
 from kernels.measure.bench import Bench, points
 from kernels.measure.compare import Comparison, Row
 from kernels.measure.drawn import drawn
+from kernels.ops.matmul.cases import LAYERS
 from kernels.row_cases import DTYPES
 
 CASES = tuple(kernels.Case((8, width), params=params) for width in (16, 32) for params in ({}, {"eps": 0.1}))
@@ -149,6 +150,13 @@ def test_points_drawn_from_a_seed_are_the_same_again_and_not_those_of_another():
     assert all([variant.level for variant in at.variants] == [4, 5] for at in found)
     compiled = [any(peer.name == "torch.compile" for peer in at.op.peers) for at in found]
     assert compiled == 6 * [True] + 18 * [False]
+
+
+def test_rows_are_drawn_for_the_layers_of_models():
+    op = kernels.operation("matmul")
+    found = [at.case for at in drawn(op, 40, 1)]
+    assert {(case.shape[1], case.sizes["N"]) for case in found} == set(LAYERS)
+    assert len({case.shape[0] for case in found}) > 20 and {case.dtype for case in found} == {"bfloat16"}
 
 
 def test_an_operation_without_shapes_to_draw_says_so():

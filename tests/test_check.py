@@ -14,7 +14,7 @@ from kernels.operation import LEVELS, Case, Variant
 from kernels.ops.matmul.in_order import in_order as matmul_in_order
 from kernels.ops.rms_norm import triton_forward
 from kernels.ops.softmax.in_order import in_order as softmax_in_order
-from kernels.tolerance import _of_rows, compare, rms_of_rows, unit
+from kernels.tolerance import _row_allowance, compare, rms_of_rows, unit
 from kernels.wrong import edited
 
 OPERATIONS = [kernels.operation(name) for name in kernels.operations()]
@@ -108,7 +108,7 @@ def test_every_operation_has_six_wrong_variants(op):
 )
 def test_no_case_accepts_zeros(op):
     """A bound so wide that zeros pass would accept anything: every result that is not zero itself must reject them."""
-    told = 0
+    judged = 0
     for case in (*op.cases["edge"], *op.cases["model"]):
         truth = Truth(op, case, op.inputs(case, "cpu"))
         for name, reference in truth.call.expected.items():
@@ -121,8 +121,8 @@ def test_no_case_accepts_zeros(op):
                 zeros = torch.zeros(reference.shape, dtype=truth.dtypes[name])
                 ratio, failure = compare(zeros, reference, truth.call.baseline[name], truth.dtypes[name])
                 assert failure, f"{case} {name}: zeros have an error ratio of {ratio}"
-                told += 1
-    assert told > 100
+                judged += 1
+    assert judged > 100
 
 
 def test_a_triton_kernel_is_edited_in_its_source():
@@ -165,7 +165,7 @@ def test_a_row_may_be_off_as_rows_usually_are_but_by_a_unit_at_most(usual, count
     size = torch.rand(64, 128, dtype=torch.float64) + 0.5
     allowed = usual * of * size
     allowed[0] = 0
-    found = _of_rows(allowed, size, torch.bfloat16) / rms_of_rows(size)
+    found = _row_allowance(allowed, size, torch.bfloat16) / rms_of_rows(size)
     assert found[0].item() == pytest.approx(counts * of)
     assert found[1:].tolist() == pytest.approx([usual * of] * 63)
 

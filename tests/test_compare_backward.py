@@ -8,7 +8,7 @@ import torch
 
 import kernels
 from kernels import measure
-from kernels.measure.contestants import default_variants
+from kernels.measure.contestants import Contestant, default_variants, prepared, timed_call
 from kernels.operation import Peer, Variant
 
 
@@ -119,3 +119,36 @@ def test_a_peer_that_refuses_no_rows_has_no_host_time():
     compared = measure.compare(op, shape=(8, 32), variants=(op["native"],), device="cpu")
     assert compared["refuses"].host_us is None
     assert compared["native/eager"].host_us > 0
+
+
+class _InPlace(torch.autograd.Function):
+    """As Liger's SwiGLU: the gradient goes to where an input was, and to where that of the output was."""
+
+    @staticmethod
+    def forward(ctx, gate, up):
+        ctx.save_for_backward(gate, up)
+        return torch.nn.functional.silu(gate) * up
+
+    @staticmethod
+    def backward(ctx, dy):
+        gate, up = ctx.saved_tensors
+        with torch.enable_grad():
+            leaves = gate.clone().requires_grad_(), up.clone().requires_grad_()
+            dgate, dup = torch.autograd.grad(torch.nn.functional.silu(leaves[0]) * leaves[1], leaves, dy)
+        for overwritten, value in ((dy, 1e9), (gate, dgate), (up, dup)):
+            overwritten.data.copy_(torch.as_tensor(value))  # as a kernel writes: autograd does not see it
+        return dgate, dup
+
+
+def test_a_peer_that_overwrites_its_inputs_overwrites_nobody_elses():
+    op = kernels.operation("swiglu")
+    peer = Peer("in place", lambda: lambda gate, up, activation="silu": _InPlace.apply(gate, up))
+    op = dataclasses.replace(op, peers=(peer,))
+    compared = backward(op, variants=default_variants(op, "backward", "cpu")[:1])
+    assert all(row.max_error_ratio <= 1 for row in compared.rows if row.kind == "variant")
+    inputs = dict(gate=torch.randn(4, 8), up=torch.randn(4, 8))
+    contestant = Contestant(peer.name, "peer", None, peer.load())
+    data = {"inputs": inputs, "incoming": {"y": torch.ones(4, 8)}}
+    before = [one.clone() for one in (*inputs.values(), data["incoming"]["y"])]
+    timed_call(contestant, "backward")(prepared(op, contestant, "backward", data))
+    assert all(map(torch.equal, before, (*inputs.values(), data["incoming"]["y"])))

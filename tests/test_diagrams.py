@@ -198,9 +198,9 @@ extern "C" __global__ void column(const int* places, int* y)
 @pytest.mark.parametrize("vector", [0, 2, 7])
 def test_a_vector_of_each_line_takes_the_passes_that_the_lens_counts(vector):
     drawing, places = diagrams.swizzle(vector), ([vector] * 8, [place(line, vector) for line in range(8)])
-    for step, of_lines in zip(drawing.steps, places, strict=True):
+    for step, line_places in zip(drawing.steps, places, strict=True):
         y = torch.empty(32, dtype=torch.int32)
-        trace = lens.trace(RawKernel(COLUMN, "column"), (1,), (32,), (torch.tensor(of_lines).int(), y))
+        trace = lens.trace(RawKernel(COLUMN, "column"), (1,), (32,), (torch.tensor(line_places).int(), y))
         (read,) = (one for one in trace.accesses if (one.kind, one.space) == ("load", "shared"))
         assert step.words.endswith(f": {read.wavefronts} pass{'es' * (read.wavefronts > 1)}.")
     with pytest.raises(ValueError, match="vector: got 8"):
@@ -243,7 +243,7 @@ def test_outputs_belong_to_the_warp_that_stores_them(rung):
     if rung != "wmma":  # after which a lane stores what others computed
         for one in own:
             for lane, index in zip(one.lanes, one.indices, strict=True):
-                assert divmod(index, SIDE) in RUNGS[rung].of_thread(lane)
+                assert divmod(index, SIDE) in RUNGS[rung].thread_outputs(lane)
     assert len(RUNGS[rung].outputs(RUNGS[rung].threads)) * trace.blocks == SIDE * SIDE
 
 

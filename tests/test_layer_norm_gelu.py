@@ -18,3 +18,12 @@ def test_only_the_result_is_rounded(level):
     torch.testing.assert_close(
         y.float(), expected, rtol=2**-8, atol=1e-6
     )  # a rounding of the norm would be another 2**-9
+
+
+@pytest.mark.parametrize("N", [21, 64, 511])
+def test_rows_of_equal_values_give_the_bias_alone_in_cuda(N):
+    """It counts from the first value. What a mean is off by is multiplied by 1 / sqrt(eps): at levels 1 and 4 by a rounding."""
+    x = (torch.randn(64, 1, generator=torch.Generator().manual_seed(0)) * 1e4).expand(64, N).contiguous()
+    weight, bias = torch.ones(N), torch.linspace(-1, 1, N)
+    y = kernels.layer_norm_gelu(*(one.to(DEVICE) for one in (x, weight, bias)), level=5)
+    torch.testing.assert_close(y, F.gelu(bias).to(DEVICE).expand(64, N), rtol=1e-5, atol=1e-6)

@@ -48,7 +48,7 @@ def test_it_is_its_source_as_text_and_fenced_where_it_is_coloured():
     ],
 )
 def test_a_function_comes_with_the_lines_above_it(name, first, last):
-    found = repr(Listing.of_kernel(SOURCE, name))
+    found = repr(Listing.from_kernel(SOURCE, name))
     assert found.startswith(first)
     assert found.endswith(last)
 
@@ -56,14 +56,14 @@ def test_a_function_comes_with_the_lines_above_it(name, first, last):
 def test_several_functions_of_several_files(tmp_path):
     (tmp_path / "a.cu").write_text("void a()\n{\n}\n")
     (tmp_path / "b.cu").write_text("void b()\n{\n}\n")
-    listing = Listing.of_kernel((tmp_path / "a.cu", tmp_path / "b.cu"), "b", "a")
+    listing = Listing.from_kernel((tmp_path / "a.cu", tmp_path / "b.cu"), "b", "a")
     assert repr(listing) == "void b()\n{\n}\n\nvoid a()\n{\n}"
 
 
 @pytest.mark.parametrize("name", ["tripled", "half_"])
 def test_a_function_that_is_not_defined_is_an_error(name):
     with pytest.raises(LookupError, match=name):
-        Listing.of_kernel(SOURCE, name)
+        Listing.from_kernel(SOURCE, name)
 
 
 @pytest.mark.parametrize("group", CASES)
@@ -77,7 +77,7 @@ def test_every_case_shows_its_kernel(group):
 def test_a_triton_kernel_is_shown_with_its_decorator():
     from kernels.ops.layer_norm import triton_forward
 
-    shown = repr(Listing.of_python(triton_forward.layer_norm_row_kernel))
+    shown = repr(Listing.from_python(triton_forward.layer_norm_row_kernel))
     assert shown.startswith("@triton.jit")
 
 

@@ -1,10 +1,14 @@
 """What is special to matrix products: they agree with the identity, add up no padding, and take one w or one for each."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import kernels
-from kernels.machine import here
+from kernels.hardware import TARGETS
+from kernels.machine import here, planning
+from kernels.ops.matmul import cuda, products
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("matmul")
@@ -33,3 +37,48 @@ def test_what_lies_behind_a_matrix_is_not_added(variant):
 def test_a_w_of_another_batch_is_refused():
     with pytest.raises(ValueError, match=r"w: got shape \(2, 4, 5\), expected \(3, 4, 5\)"):
         kernels.matmul(torch.ones(3, 6, 4), torch.ones(2, 4, 5))
+
+
+def test_tiles_are_large_where_they_stand_for_two_small_ones_and_have_room():
+    def chosen(B, M, N):
+        return cuda.tile_for(B, M, N, torch.device("cpu"))
+
+    assert {chosen(1, 4_096, 4_096), chosen(1, 512, 6_144), chosen(1, 128, 67 * 256), chosen(17, 129, 257)} == {
+        cuda.LARGE
+    }
+    assert {chosen(1, 128, 66 * 256), chosen(16, 129, 257), chosen(9_999, 127, 999), chosen(9_999, 999, 255)} == {
+        cuda.SMALL
+    }
+    with planning(TARGETS["sm_86"]):
+        assert chosen(1, 4_096, 4_096) == cuda.SMALL
+
+
+@pytest.mark.parametrize(
+    ("x_t", "w_t", "dtype", "N"),
+    [
+        (False, False, torch.float16, 264),
+        (False, True, torch.bfloat16, 259),
+        (True, False, torch.bfloat16, 264),
+        (True, True, torch.float16, 259),
+        (True, False, torch.float16, 259),
+    ],
+)
+def test_a_large_tile_gives_the_bits_of_small_ones(monkeypatch, x_t, w_t, dtype, N):
+    """More steps of K than stages, both ends ragged; an odd N is stored, and read by rows, one element at a time."""
+    random = torch.Generator().manual_seed(0)
+
+    def matrix(rows, columns, by_columns):
+        made = torch.randn((columns, rows) if by_columns else (rows, columns), generator=random).to(DEVICE, dtype)
+        return made.T if by_columns else made
+
+    x, w, bias = matrix(136, 200, x_t), matrix(200, N, w_t), matrix(1, N, False)[0]
+    bare = replace(
+        OP["cuda/wmma"], fn=products.forward(cuda.wmma)
+    )  # of the rung a GPU would repeat the first tile's launch
+    found = {}
+    for tile in (cuda.SMALL, cuda.LARGE):
+        monkeypatch.setattr(cuda, "tile_for", lambda *_, tile=tile: tile)
+        found[tile] = run(bare, x, w, bias, "gelu")
+    assert torch.equal(found[cuda.SMALL], found[cuda.LARGE])
+    exact = OP.reference(x, w, bias, "gelu")
+    assert (found[cuda.LARGE] - exact).abs().max() < 2 * torch.finfo(dtype).eps * exact.abs().max()

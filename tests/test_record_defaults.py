@@ -26,7 +26,7 @@ def test_outputs_and_gradients_come_from_the_signature():
         lambda x: (x.sum(-1), x.logsumexp(-1)),
         non_differentiable=("lse",),
     )
-    fields = levels.of_modules("toy_of_modules", native, triton, cuda, lse="float32")
+    fields = levels.from_modules("toy_of_modules", native, triton, cuda, lse="float32")
     assert fields["outputs"] == (Output("loss"), Output("lse", "float32", differentiable=False))
     assert fields["updates"] == fields["gradients"] == fields["backward"] == ()
     assert [rung.level for rung in fields["forward"]] == [1, 2, 3, 4, 5]
@@ -37,7 +37,7 @@ def test_outputs_and_gradients_come_from_the_signature():
 
 def test_a_dtype_of_no_output_is_refused():
     with pytest.raises(TypeError, match="got ls, expected outputs of toy_of_modules: q"):
-        levels.of_modules("toy_of_modules", *modules("(Tensor(a!) q) -> ()", torch.Tensor.neg_), ls="float32")
+        levels.from_modules("toy_of_modules", *modules("(Tensor(a!) q) -> ()", torch.Tensor.neg_), ls="float32")
 
 
 @pytest.mark.parametrize(

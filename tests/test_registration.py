@@ -10,7 +10,7 @@ from torch.library import opcheck
 from kernels.arguments import as_rows
 from kernels.machine import compiler
 from kernels.registration import register
-from kernels.rules import of_kernels
+from kernels.rules import kernel_schema
 from kernels.signature import Signature
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -317,7 +317,7 @@ def test_a_backward_holds_gradients_and_saved_outputs_to_the_shapes_of_outputs()
     x = torch.ones(3, 4, dtype=torch.bfloat16)
     y, lse = signature.empty_outputs(x)
     assert (y.shape, y.dtype, lse.shape, lse.dtype) == ((3, 4), torch.bfloat16, (3,), torch.float32)
-    rules = of_kernels(signature).validate_backward
+    rules = kernel_schema(signature).validate_backward
     rules(y, x, lse)
     with pytest.raises(ValueError, match=r"dy: got shape \(3,\), expected \(3, 4\) like the forward's y"):
         rules(y[:, 0], x, lse)

@@ -266,6 +266,16 @@ def test_the_quick_way_knows_the_last_few_shapes():
     assert quick((torch.zeros(N, device=DEVICE),)) is not UNLIKE
 
 
+def test_the_quick_way_is_not_for_other_kinds_of_arguments():
+    slow, quick = replay.replaying(lambda x, y, scale: add(x, y, torch.empty_like(x), scale))
+    x, y = tensors()
+    scale = 2.0
+    for _ in range(3):
+        slow(x, y, scale)
+    assert torch.equal(quick((x, y, scale)), x + scale * y)
+    assert [quick(args) for args in ((x, None, scale), (None, y, scale), (x, y, y), (x, 2.0, scale))] == [UNLIKE] * 4
+
+
 def test_calls_are_forgotten_before_they_are_too_many():
     ran = []
     repeated = replaying(lambda x, number: ran.append(number))

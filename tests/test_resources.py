@@ -45,7 +45,6 @@ SPILLS = {
         {"sm_90": 8},
         "168 registers, so that three blocks share a multiprocessor",
     ),
-    "CLUSTER=8": ({"sm_90": 16}, "32,768 columns in 168 registers, of which three are left in local memory"),
     "decode.cu": (
         {"sm_90": 24, "sm_86": 108, "sm_89": 108, "": 44},
         "around the call that a failed assertion makes: without assertions none spills",

@@ -47,3 +47,13 @@ def test_a_lab_says_the_minutes_of_its_metadata(page):
     text = "\n".join(LABS[page].markdown)
     said = re.findall(r"^About (\d+) minutes", text, re.MULTILINE)
     assert said == ([str(LABS[page].about["minutes"])] if "minutes" in LABS[page].about else [])
+
+
+@pytest.mark.parametrize("page", ["labs/start", "book/machine/tour"])
+@pytest.mark.parametrize("route", routes(), ids=lambda route: route["for"])
+def test_who_starts_is_sent_to_the_next_page_of_their_route(page, route):
+    who = " ".join(route["for"].split()[-2:])
+    parts = [part for text in FOUND[page].markdown for part in re.split(r"\n\s*\n|\n- ", text)]
+    (line,) = [part for part in parts if re.search(rf"\*\*[^*]*{who}[^*]*\*\*", part)]
+    following = next(one for one in route["pages"] if one not in ("labs/start", page))
+    assert f"{following.rpartition('/')[2]}.ipynb)" in line

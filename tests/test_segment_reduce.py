@@ -21,6 +21,19 @@ def test_ones_are_counted_wherever_parts_of_rows_end(variant):
     assert torch.equal(variant(x, offsets, mean=True), (y > 0).float())
 
 
+@each_rung(OP)
+def test_segments_without_rows_far_outnumber_the_rows(variant):
+    # Parts of ends alone, between segments that begin and end in other parts.
+    lengths = torch.zeros(600, dtype=torch.long, device=DEVICE)
+    lengths[7], lengths[300], lengths[301], lengths[599] = 3, 1, 70, 2
+    offsets = torch.cat((lengths.new_zeros(1), lengths.cumsum(0)))
+    x = torch.ones(76, 3, device=DEVICE, requires_grad=True)
+    y = variant(x, offsets)
+    assert torch.equal(y, lengths.float()[:, None].expand(600, 3))
+    (y * torch.arange(600.0, device=DEVICE)[:, None]).sum().backward()
+    assert torch.equal(x.grad[:, 1], torch.arange(600.0, device=DEVICE).repeat_interleave(lengths))
+
+
 @pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")
 @pytest.mark.parametrize("level", kernels.LEVELS)
 @pytest.mark.parametrize(

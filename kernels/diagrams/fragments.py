@@ -3,7 +3,7 @@
 from kernels.diagrams.canvas import Canvas
 from kernels.diagrams.diagram import Diagram, Step
 
-SIDE, SIZE = 128, 16  # of a block's tile and of a fragment, in elements
+SIDE, SIZE = 128, 16  # of a block's small tile and of a fragment, in elements
 ROWS, COLUMNS = 4, 4  # fragments of a warp's outputs
 ACROSS = SIDE // (COLUMNS * SIZE)  # warps beside each other
 

@@ -21,14 +21,14 @@ class Rung(NamedTuple):
     """The threads of a block, and the outputs, as row and column, that thread t of block 0 has; None: see `owners`."""
 
     threads: int
-    of_thread: Callable[[int], list[tuple[int, int]]] | None
+    thread_outputs: Callable[[int], list[tuple[int, int]]] | None
 
     def outputs(self, threads: int) -> set[tuple[int, int]]:
         """Of the first threads of block 0 together."""
-        if self.of_thread is None:  # warps of 64×64, two of them beside each other
+        if self.thread_outputs is None:  # warps of 64×64, two of them beside each other
             warps = range(threads // WARP)
             return {(n // 2 * 64 + i, n % 2 * 64 + j) for n in warps for i in range(64) for j in range(64)}
-        return {output for thread in range(threads) for output in self.of_thread(thread)}
+        return {output for thread in range(threads) for output in self.thread_outputs(thread)}
 
 
 def _registers(thread: int) -> list[tuple[int, int]]:
@@ -54,7 +54,7 @@ def owners() -> Diagram:
 
 def _step(label: str, rung: Rung) -> Step:
     block, warp = rung.outputs(rung.threads), rung.outputs(WARP)
-    thread = rung.outputs(1) if rung.of_thread else set()
+    thread = rung.outputs(1) if rung.thread_outputs else set()
     needs = sum(_needed(block))
     own = _count(len(thread), "output") if thread else "some of the warp's outputs"
     said = (
@@ -109,8 +109,8 @@ def _matrices(canvas: Canvas, outputs: Outputs, kind: str) -> None:
 def rectangles(outputs: Outputs) -> list[tuple[int, int, int, int]]:
     """The outputs as row, column, rows and columns: neighbours in a row, then rows with the same columns below each other."""
     runs = []  # first column, columns, row
-    for row, of_row in groupby(sorted(outputs), key=lambda output: output[0]):
-        columns = [column for _, column in of_row]
+    for row, row_outputs in groupby(sorted(outputs), key=lambda output: output[0]):
+        columns = [column for _, column in row_outputs]
         for _, run in groupby(enumerate(columns), key=lambda one: one[1] - one[0]):
             found = [column for _, column in run]
             runs.append((found[0], len(found), row))

@@ -34,17 +34,17 @@ def passes(places: dict[tuple[int, int], int], vector: int) -> int:
 
 
 def _step(label: str, places: dict[tuple[int, int], int], vector: int) -> Step:
-    many, of_vector = passes(places, vector), VECTOR_BYTES // BANK_BYTES
+    many, vector_banks = passes(places, vector), VECTOR_BYTES // BANK_BYTES
     times = f"{many} pass" + "es" * (many > 1)
     asked = [places[line, vector] for line in range(LINES)]
-    firsts = ", ".join(str(of_vector * one) for one in asked)
+    firsts = ", ".join(str(vector_banks * one) for one in asked)
     said = f"Vector {vector} of lines 0 to {LINES - 1} begins in bank {firsts}: {times}."
     canvas = Canvas(_LEFT + _WIDTH * VECTORS + 16, _ABOVE + _HEIGHT * LINES + 30)
     canvas.text(_LEFT - 6, 12, "banks", "small", "end")
     canvas.text(_LEFT - 6, 30, "asked", "small", "end")
     for column in range(VECTORS):
         x, count = _LEFT + _WIDTH * (column + 0.5), asked.count(column)
-        canvas.text(x, 12, f"{of_vector * column}–{of_vector * column + of_vector - 1}", "small")
+        canvas.text(x, 12, f"{vector_banks * column}–{vector_banks * column + vector_banks - 1}", "small")
         canvas.text(x, 30, f"{count}" if count else "–", "bold" if count > 1 else "small")
     for (line, one), column in places.items():
         x, y = _LEFT + _WIDTH * column, _ABOVE + _HEIGHT * line

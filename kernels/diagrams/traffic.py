@@ -32,11 +32,11 @@ def _canvas(kernels: Sequence[Kernel]) -> Canvas:
         for number, (name, kind) in enumerate(ends):
             # Side by side where they meet the kernel, reads left of writes.
             x = _x(at, len(kernels)) + _BOX * ((number + 0.5) / len(ends) - 0.5)
-            of_matrix = _x(matrices.index(name), len(matrices)) + (9 if kind == "used" else -9)
+            matrix_x = _x(matrices.index(name), len(matrices)) + (9 if kind == "used" else -9)
             if kind == "used":
-                canvas.arrow(of_matrix, below - 1, x, above + _HEIGHT + 1, kind)
+                canvas.arrow(matrix_x, below - 1, x, above + _HEIGHT + 1, kind)
             else:
-                canvas.arrow(x, above + _HEIGHT + 1, of_matrix, below - 1, kind)
+                canvas.arrow(x, above + _HEIGHT + 1, matrix_x, below - 1, kind)
     for names, y, kind in (([name for name, *_ in kernels], above, "strong"), (matrices, below, "plain")):
         for at, name in enumerate(names):
             x = _x(at, len(names))

@@ -22,7 +22,7 @@ def triton_block(layout: str = LAYOUT) -> Diagram:
     rows, columns = (a * b * c for a, b, c in zip(per_thread, threads, warps, strict=True))
     count, total = math.prod(threads), math.prod(threads) * math.prod(warps)
     each = math.prod(per_thread)
-    of_warp = [a * b for a, b in zip(per_thread, threads, strict=True)]
+    warp_shape = [a * b for a, b in zip(per_thread, threads, strict=True)]
     said = (
         (
             "Thread 0",
@@ -32,7 +32,7 @@ def triton_block(layout: str = LAYOUT) -> Diagram:
         ),
         (
             "Warp 0",
-            f"The {count} threads of warp 0 hold {_span(of_warp)}.",
+            f"The {count} threads of warp 0 hold {_span(warp_shape)}.",
             count - 1,
         ),
         ("All warps", f"{math.prod(warps)} warps, {total} threads, hold the block of {rows} × {columns}.", total - 1),
@@ -56,16 +56,16 @@ def owner(layout: str, row: int, column: int) -> int:
     per_thread, threads, warps, order = (_numbers(layout, name) for name in _NAMES)
     at = [place // own for place, own in zip((row, column), per_thread, strict=True)]
     lanes = [place % many for place, many in zip(at, threads, strict=True)]
-    of_warps = [place // many % more for place, many, more in zip(at, threads, warps, strict=True)]
+    warp_at = [place // many % more for place, many, more in zip(at, threads, warps, strict=True)]
     fast, slow = order
     lane = lanes[fast] + threads[fast] * lanes[slow]
-    return lane + math.prod(threads) * (of_warps[fast] + warps[fast] * of_warps[slow])
+    return lane + math.prod(threads) * (warp_at[fast] + warps[fast] * warp_at[slow])
 
 
 def _span(shape: list[int]) -> str:
     rows, columns = shape
-    of_rows = "row 0" if rows == 1 else f"rows 0 to {rows - 1}"
-    return f"{of_rows}, columns 0 to {columns - 1}" if columns > 1 else f"{of_rows}, column 0"
+    row_words = "row 0" if rows == 1 else f"rows 0 to {rows - 1}"
+    return f"{row_words}, columns 0 to {columns - 1}" if columns > 1 else f"{row_words}, column 0"
 
 
 def _canvas(layout: str, last: int) -> Canvas:

@@ -54,9 +54,9 @@ def blocks(
     rows = []
     for begin in range(0, queries, size):  # a row of blocks at a time, so that no square of the length is held
         q = torch.arange(begin, min(begin + size, queries), device=device)
-        b, h, of_q, kv = indices(batch, heads, q, keys)
+        b, h, query, kv = indices(batch, heads, q, keys)
         seen = torch.ones((), dtype=torch.bool, device=device)
-        seen = (seen if pattern.mask_mod is None else pattern.mask_mod(b, h, of_q, kv)).expand(
+        seen = (seen if pattern.mask_mod is None else pattern.mask_mod(b, h, query, kv)).expand(
             batch, heads, len(q), keys
         )
         count = torch.zeros(batch, heads, columns, dtype=torch.int64, device=device)

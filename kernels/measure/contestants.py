@@ -77,9 +77,12 @@ def make_data(op: Operation, case: Case, direction: str, cost: Cost, device: str
 
 def prepared(op: Operation, contestant: Contestant, direction: str, data: dict) -> dict:
     """What the timed call takes: for the backward, the contestant's own outputs and their graph. What is updated in place is
-    the contestant's own copy, updated again by each call."""
+    the contestant's own copy, updated again by each call; and a peer has copies of everything, since Liger writes gradients to
+    where its inputs were, or those of its outputs."""
     if contestant.fn is None:
         return data
+    if contestant.kind == "peer":
+        data = data | {part: _copies(data[part]) for part in ("inputs", "incoming") if part in data}
     inputs = data["inputs"] | {name: clone_memory(data["inputs"][name]) for name in op.updates}
     if direction == "forward":
         return {"inputs": inputs}
@@ -93,6 +96,10 @@ def prepared(op: Operation, contestant: Contestant, direction: str, data: dict) 
         "leaves": list(leaves.values()),
         "incoming": [data["incoming"][name] for name in through],
     }
+
+
+def _copies(of: dict) -> dict:
+    return {name: clone_memory(one) if isinstance(one, torch.Tensor) else one for name, one in of.items()}
 
 
 def called(op: Operation, contestant: Contestant, inputs: dict) -> dict[str, torch.Tensor]:

@@ -46,8 +46,8 @@ def time_graphs(
 
     replays = {name: Captured.replay for name in contestants}
     times, outputs, data = time_together(replays, lambda turn: _sets(inputs, turn), device, rounds, prepare=captured)
-    of_one = {name: [ms / GRAPH_CALLS for ms in taken] for name, taken in times.items()}
-    return of_one, {name: last[-1] for name, last in outputs.items()}, data[-1]
+    one_call = {name: [ms / GRAPH_CALLS for ms in taken] for name, taken in times.items()}
+    return one_call, {name: last[-1] for name, last in outputs.items()}, data[-1]
 
 
 def refusals(

@@ -36,7 +36,7 @@ def skipped(lengths: Iterable[int]) -> dict[str, Number]:
     return found
 
 
-def of_flash(device: str) -> dict[str, Number]:
+def flash_rates(device: str) -> dict[str, Number]:
     """The time of torch's causal flash attention over flex_attention's, forward and backward."""
     found = {}
     for length in (2_048, 8_192, 16_384):

@@ -42,8 +42,8 @@ def split(train: int = 1437, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]
 def labelled(a_class: int = 7, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """The numbers of so many images of each class, whose classes are known, and of all others."""
     drawn, _ = split(len(digits()[1]), seed)
-    of_class = nn.functional.one_hot(digits()[1][drawn])
-    known = (of_class.cumsum(0) * of_class).sum(1) <= a_class  # how many of its class came up to this one
+    targets = nn.functional.one_hot(digits()[1][drawn])
+    known = (targets.cumsum(0) * targets).sum(1) <= a_class  # how many of its class came up to this one
     return drawn[known], drawn[~known]
 
 

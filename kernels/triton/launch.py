@@ -76,7 +76,7 @@ def _again(kernel: JITFunction, compiled: Any, grid: tuple[int, ...], args: tupl
         torch._C._cuda_getDevice(),
     )
 
-    def again(values: list) -> None:
+    def again(values: tuple) -> None:
         stream = torch._C._cuda_getCurrentRawStream(device)
         enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
         if enter.calls or leave.calls:  # a profiler's; where there are none, Triton would call them all the same

@@ -76,7 +76,7 @@ def runs(op: Operation) -> dict[str, Run | str]:
     found: dict[str, Run | str] = {}
     known: dict[tuple, str] = {}
     seen: set[tuple] = set()  # kernels and their blocks: what is timed and brings nothing new is left out
-    timed = _few(op, op.cases["bench"])
+    timed = _few(op, _timed(op))
     for variant in (variant for variant in op.variants if variant.level == 5):
         for case in _cases(op):
             if variant.unsupported(case, machine) is not None:
@@ -93,10 +93,14 @@ def runs(op: Operation) -> dict[str, Run | str]:
 
 
 def _cases(op: Operation) -> list[Case]:
-    """A few rows of each dtype and of each layout of the operation, and of what it is timed on."""
+    """A few rows of each dtype and of each layout of the operation, and of what it is timed on or wants to be counted."""
     dtypes = {case.dtype: case for case in reversed(op.cases["model"])}
     layouts = {case.layout: case for case in reversed(op.cases["edge"])}
-    return _few(op, (*dtypes.values(), *layouts.values(), *op.cases["bench"]))
+    return _few(op, (*dtypes.values(), *layouts.values(), *_timed(op)))
+
+
+def _timed(op: Operation) -> tuple[Case, ...]:
+    return *op.cases["bench"], *op.cases.get("counted", ())
 
 
 def _few(op: Operation, cases: Iterable[Case]) -> list[Case]:

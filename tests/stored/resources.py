@@ -135,17 +135,17 @@ def compile_all(op: Operation, chosen: Mapping[Target, Sequence[Case]]) -> dict[
 
     chosen: the cases for each target."""
     found: dict[str, dict[str, Report]] = {}
-    for gpu, of_gpu in chosen.items():
-        for label, compile in (triton_kernels(op, gpu, of_gpu) | cuda_kernels(op, gpu, of_gpu)).items():
+    for gpu, gpu_resources in chosen.items():
+        for label, compile in (triton_kernels(op, gpu, gpu_resources) | cuda_kernels(op, gpu, gpu_resources)).items():
             try:
                 target, said = compile()
             except Exception as error:
                 raise RuntimeError(f"{op.name}: {label} on {gpu}: {error}") from error
-            of_kernel = found.setdefault(label, {})
+            kernel_resources = found.setdefault(label, {})
             if target in STORED:
-                of_kernel[target] = said
+                kernel_resources[target] = said
             elif said["spilled_bytes"]:
-                of_kernel[target] = {"spilled_bytes": said["spilled_bytes"]}
+                kernel_resources[target] = {"spilled_bytes": said["spilled_bytes"]}
     return found
 
 
@@ -158,7 +158,9 @@ def unsupported(op: Operation) -> dict[str, dict[str, str]]:
         for gpu in GPUS:
             for reason in sorted({variant.unsupported(case, machine.with_gpu(gpu)) for case in cases(op)} - {None}):
                 found.setdefault(variant.key, {}).setdefault(reason, {})[gpu.name] = None
-    return {key: {reason: " ".join(gpus) for reason, gpus in of_rung.items()} for key, of_rung in found.items()}
+    return {
+        key: {reason: " ".join(gpus) for reason, gpus in rung_reasons.items()} for key, rung_reasons in found.items()
+    }
 
 
 def versions() -> dict[str, str]:

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from kernels import levels
 from kernels.operation import Cost, Operation
 from kernels.ops.add_rms_norm import cuda, native, triton, wrong
-from kernels.ops.add_rms_norm.cases import CASES, make_inputs
+from kernels.ops.add_rms_norm.cases import CASES, few, make_inputs
 
 
 @levels.documented
@@ -49,14 +49,15 @@ def torch_add_rms_norm(x, residual, weight, eps=1e-6):
 
 
 OPERATION = Operation(
-    **levels.of_modules("add_rms_norm", native, triton, cuda),
+    **levels.from_modules("add_rms_norm", native, triton, cuda),
     reference=reference,
     **levels.against_torch(torch_add_rms_norm),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     # x, residual and weight read once, y and h written once; 5 operations an element, as in the formula.
-    cost=partial(Cost.of_rows, matrices=4, vectors=1, operations=5),
+    cost=partial(Cost.rowwise, matrices=4, vectors=1, operations=5),
     # dy, dh, h and weight read once, dx, dresidual and dweight written once.
-    backward_cost=partial(Cost.of_rows, matrices=5, vectors=2, operations=12),
+    backward_cost=partial(Cost.rowwise, matrices=5, vectors=2, operations=12),
     cases=CASES,
+    few=few,
 )

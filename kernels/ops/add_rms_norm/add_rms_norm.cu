@@ -1,5 +1,5 @@
 // Level 5: h = x + residual and y = h * rstd * weight in CUDA C, and their backward, for M rows of N columns.
-// T is float, __half or __nv_bfloat16; the arithmetic is float. All take M blocks of whole warps, but for `columns`.
+// T is float, __half or __nv_bfloat16; the arithmetic is float. All take M blocks of whole warps, but for `kept` and `columns`.
 
 #include "norm_columns.cuh"
 #include "packs.cuh"
@@ -9,7 +9,7 @@ template <typename T>
 __global__ void add_rms_norm_warp(const T* x, const T* residual, const T* weight, T* y, T* h, long long x_stride,
                                   long long residual_stride, int N, float eps)
 {
-    __shared__ float of_warp[32];
+    __shared__ float warp_parts[32];
     x += blockIdx.x * x_stride;
     residual += blockIdx.x * residual_stride;
     y += (long long)blockIdx.x * N;
@@ -20,32 +20,38 @@ __global__ void add_rms_norm_warp(const T* x, const T* residual, const T* weight
         h[j] = (T)sum;
         squares += sum * sum;
     }
-    float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
+    float rstd = rsqrtf(row_sum(squares, warp_parts) / N + eps);
     // Added again: the h in memory has been rounded.
     for (int j = threadIdx.x; j < N; j += blockDim.x)
         y[j] = (T)(((float)x[j] + (float)residual[j]) * rstd * (float)weight[j]);
 }
 
-// The row of h stays in registers, PACKS packs of SIZE values a thread. The weights are asked for with it: no compiler moves a
-// load across a barrier.
-template <typename T, int SIZE, int PACKS, int THREADS>
-__global__ void __launch_bounds__(THREADS)
+// The row of h stays in registers, PACKS packs of SIZE values a thread. The weights are asked for with it where they have room
+// beside it, since no compiler moves a load across a barrier; of a wide row they are asked for after the sum. ceil(M / ROWS)
+// blocks of (THREADS, ROWS) threads, whole warps; ROWS is 1 if THREADS is more than 32.
+template <typename T, int SIZE, int PACKS, int THREADS, int ROWS>
+__global__ void __launch_bounds__(THREADS* ROWS)
     add_rms_norm_kept(const T* x, const T* residual, const T* weight, T* y, T* h, long long x_stride,
-                      long long residual_stride, int N, float eps)
+                      long long residual_stride, long long M, int N, float eps)
 {
-    __shared__ float of_warp[32];
-    x += blockIdx.x * x_stride;
-    residual += blockIdx.x * residual_stride;
-    y += (long long)blockIdx.x * N;
-    h += (long long)blockIdx.x * N;
+    __shared__ float warp_parts[32];
+    const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
+    x += i * x_stride;
+    residual += i * residual_stride;
+    y += i * N;
+    h += i * N;
+    auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
+    auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
+    constexpr bool WITH_ROW = PACKS * SIZE <= 16;
     Floats<SIZE> sums[PACKS];
-    Pack<T, SIZE> weights[PACKS];
+    Pack<T, SIZE> weights[WITH_ROW ? PACKS : 1];
     float squares = 0.0f;
     for (int k = 0; k < PACKS; ++k) {
-        const int j = (k * THREADS + (int)threadIdx.x) * SIZE;
-        if (j >= N) continue;
+        const int j = column(k);
+        if (!present(k)) continue;
         sums[k] = load_floats<SIZE>(x + j);
-        weights[k] = load_pack<SIZE>(weight + j);
+        if (WITH_ROW) weights[k] = load_pack<SIZE>(weight + j);
         const Floats<SIZE> more = load_floats<SIZE>(residual + j);
         for (int i = 0; i < SIZE; ++i) {
             sums[k].at[i] += more.at[i];
@@ -53,11 +59,11 @@ __global__ void __launch_bounds__(THREADS)
         }
         store_floats(h + j, sums[k]);
     }
-    const float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
+    const float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) / N + eps);
     for (int k = 0; k < PACKS; ++k) {
-        const int j = (k * THREADS + (int)threadIdx.x) * SIZE;
-        if (j >= N) continue;
-        const Floats<SIZE> scale = widened(weights[k]);
+        const int j = column(k);
+        if (!present(k)) continue;
+        const Floats<SIZE> scale = widened(WITH_ROW ? weights[WITH_ROW ? k : 0] : load_pack<SIZE>(weight + j));
         for (int i = 0; i < SIZE; ++i) sums[k].at[i] *= rstd * scale.at[i];
         store_floats(y + j, sums[k]);
     }
@@ -68,7 +74,7 @@ __global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h,
                                            float2* statistics, long long dy_stride, long long dh_stride,
                                            long long h_stride, int N, float eps)
 {
-    __shared__ float of_warp[2][32];
+    __shared__ float warp_parts[2][32];
     dy += blockIdx.x * dy_stride;
     dh += blockIdx.x * dh_stride;
     h += blockIdx.x * h_stride;
@@ -77,13 +83,13 @@ __global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h,
         squares += (float)h[j] * (float)h[j];
         products += (float)dy[j] * (float)weight[j] * (float)h[j];
     }
-    float rstd = rsqrtf(row_sum(squares, of_warp[0]) / N + eps);
-    float mean_gn = row_sum(products, of_warp[1]) / N * rstd;
+    float rstd = rsqrtf(row_sum(squares, warp_parts[0]) / N + eps);
+    float mean_gn = row_sum(products, warp_parts[1]) / N * rstd;
     if (threadIdx.x == 0) statistics[blockIdx.x] = {0.0f, rstd};  // no mean is subtracted
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
-        float of_norm = rstd * ((float)dy[j] * (float)weight[j] - (float)h[j] * rstd * mean_gn);
+        float norm_gradient = rstd * ((float)dy[j] * (float)weight[j] - (float)h[j] * rstd * mean_gn);
         // Twice: an operator may not return one tensor as two outputs.
-        dx[(long long)blockIdx.x * N + j] = dresidual[(long long)blockIdx.x * N + j] = (T)((float)dh[j] + of_norm);
+        dx[(long long)blockIdx.x * N + j] = dresidual[(long long)blockIdx.x * N + j] = (T)((float)dh[j] + norm_gradient);
     }
 }
 

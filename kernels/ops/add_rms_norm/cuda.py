@@ -1,4 +1,17 @@
-"""Level 5: the Python side of add_rms_norm.cu."""
+"""Level 5: the Python side of add_rms_norm.cu, and of two files for the backward.
+
+Rungs of the forward, plain to best:
+    warp      one block a row, which adds and reads it twice.
+    kept      the row of h stays in registers.
+Rungs of the backward:
+    columns   dx by rows, dweight by kernels in which a thread owns a column.
+    queue     16-byte loads, all sums in registers, the next rows on their way.
+    cluster   wide rows: as queue, a row shared by the blocks of a cluster.
+The last two are for rows of up to 8,192 and 32,768 columns: the one for whole 16-byte vectors, or 64 columns or more that start
+alike within one in all matrices, the other for whole vectors alone, and on a GPU of sm_90 or newer. Other rows go to `columns`,
+and rows too wide for `kept` to `warp`. Before all that `cluster` gives a matrix that one block has room for to that block, and
+few rows that are not whole vectors to as many blocks as they need (add_rms_norm_backward_few.cu).
+"""
 
 from pathlib import Path
 
@@ -6,15 +19,31 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, norm_columns, one_block_a_row, pack_size, threads_of_few
+from kernels.cuda.few import few_gradients
+from kernels.cuda.queue import blocks_of_row, can_be_peeled, cluster_unsupported, fits_block, fits_cluster, queue_launch
+from kernels.cuda.rows import (
+    COLUMN_SUMS,
+    NORM_COLUMNS,
+    block_of_rows,
+    column_sums,
+    in_vectors,
+    norm_columns,
+    one_block_a_row,
+    pack_size,
+    threads_of_few,
+)
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.row_parts import at_once
 from kernels.rung import rung
 
-FILE = Path(__file__).with_name("add_rms_norm.cu")
-WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
-VALUES = 16  # of a row that a thread holds, where not all rows are there at a time
+FILE, QUEUE, FEW = (
+    Path(__file__).with_name(f"add_rms_norm{name}.cu") for name in ("", "_backward_queue", "_backward_few")
+)
+MATRICES = 3  # that a backward reads: dy, dh and h
+WIDE = 8_192  # columns beyond which a multiprocessor has registers for one row or two
+WIDEST_KEPT, WIDEST_ODD = 32_768, 16_384  # columns that registers keep: fewer where values are loaded one by one
+VALUES = 16  # of a row that a thread holds where not all rows are there at a time, so that several are
 
 
 def warp(x, residual, weight, eps):
@@ -24,19 +53,26 @@ def warp(x, residual, weight, eps):
     return y, h
 
 
+def kept_threads(M: int, N: int, size: int, device: torch.device) -> int:
+    """Threads of a row in packs of `size`: as many as help where all rows are there at once, or values of a wide row are loaded
+    one by one; else VALUES a thread, or twice as many of a wide row."""
+    if at_once(M, N, device) or (size == 1 and N > WIDE):
+        return threads_of_few(N, size)
+    return WARP * -(-N // (WARP * VALUES * (2 if N > WIDE else 1)))
+
+
 def kept(x, residual, weight, eps):
-    N = x.shape[-1]
-    if not x.numel() or N > WIDEST_KEPT:
+    if not x.numel():
         return warp(x, residual, weight, eps)
-    y, h, x, residual, weight = (
-        empty_contiguous(x), empty_contiguous(x), as_rows(x), as_rows(residual), as_columns(weight)
-    )  # fmt: skip
-    M, size = len(x), pack_size(N, x, residual, weight, y, h)
-    # With 16 values a thread, whose registers h and the weights take, several rows are on a multiprocessor.
-    threads = threads_of_few(N, size) if at_once(M, N, x.device) else WARP * -(-N // (WARP * VALUES))
-    arguments = (x, residual, weight, y, h, x.stride(0), residual.stride(0), N, np.float32(eps))
-    launched = kernel(FILE, "add_rms_norm_kept", x.dtype, size, -(-N // (size * threads)), threads)
-    launched((M,), (threads,), arguments)
+    matrix, other, vector = as_rows(x), as_rows(residual), as_columns(weight)
+    (M, N), size = matrix.shape, pack_size(x.shape[-1], matrix, other, vector)
+    if (WIDEST_ODD if size == 1 else WIDEST_KEPT) < N:
+        return warp(x, residual, weight, eps)
+    y, h = empty_contiguous(x), empty_contiguous(x)
+    threads, height = block_of_rows(kept_threads(M, N, size, x.device), -(-N // size))
+    arguments = (matrix, other, vector, y, h, matrix.stride(0), other.stride(0), M, N, np.float32(eps))
+    launched = kernel(FILE, "add_rms_norm_kept", x.dtype, size, -(-N // (size * threads)), threads, height)
+    launched((-(-M // height),), (threads, height), arguments)
     return y, h
 
 
@@ -52,9 +88,54 @@ def columns(dy, dh, h, weight, eps):
     return dx, dresidual, dweight
 
 
+def in_registers(dy, dh, h, weight, eps, cluster: int):
+    """The gradients by add_rms_norm_backward_queue.cu, with `cluster` blocks to a row; None where the rows do not fit."""
+    dys, dhs, rows, columns = as_rows(dy), as_rows(dh), as_rows(h), as_columns(weight)
+    peeled = not in_vectors(h.shape[-1], dys, dhs, rows, columns)
+    if peeled and not (fits_block(h, MATRICES, peeled=True) and can_be_peeled(dys, dhs, rows)):
+        return None
+    dx, dresidual, dweight = map(empty_contiguous, (h, h, weight))
+    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, cluster, MATRICES, peeled)
+    M, N = rows.shape
+    partial = torch.empty((G, 1, N), dtype=torch.float32, device=h.device)
+    strides = dys.stride(0), dhs.stride(0), rows.stride(0)
+    arguments = (dys, dhs, rows, columns, dx, dresidual, partial, *strides, M, N, np.float32(eps))
+    launched(grid, block, arguments, shared_mem=shared_bytes)
+    column_sums(partial, dweight)
+    return dx, dresidual, dweight
+
+
+def queue(dy, dh, h, weight, eps):
+    """Deterministic on one kind of GPU: which rows a block adds up, and in which order, is fixed."""
+    queued = fits_block(h, MATRICES) and in_registers(dy, dh, h, weight, eps, cluster=1)
+    return queued or columns(dy, dh, h, weight, eps)
+
+
+def cluster(dy, dh, h, weight, eps):
+    """Deterministic on one kind of GPU, as `queue`."""
+    matrices = as_rows(dy), as_rows(dh), as_rows(h), as_columns(weight), eps
+    clustered = fits_cluster(h) and in_registers(*matrices, blocks_of_row(h.shape[-1]))
+    found = few_gradients(FEW, matrices[:3], matrices[3], eps, sums=matrices[3:4], like_x=2)
+    dx, dresidual, dweight = found or clustered or queue(*matrices)
+    return dx.view(h.shape), dresidual.view(h.shape), dweight
+
+
 FILES = FILE, NORM_COLUMNS, COLUMN_SUMS
 FORWARD = (
     rung(5, "warp", warp, "one block a row, the sum by shuffles", *FILES),
     rung(5, "kept", kept, "loads as wide as rows allow, the row of h kept in registers", *FILES),
 )
-BACKWARD = (rung(5, "columns", columns, "dx by rows, dweight by columns", *FILES),)
+QUEUED = (*FILES, QUEUE)
+BACKWARD = (
+    rung(5, "columns", columns, "dx by rows, dweight by columns", *FILES),
+    rung(5, "queue", queue, "rows read once by 16-byte loads, the next rows on their way", *QUEUED),
+    rung(
+        5,
+        "cluster",
+        cluster,
+        "wide rows: shared by the blocks of a cluster",
+        *QUEUED,
+        FEW,
+        unsupported=cluster_unsupported,
+    ),
+)

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
 from kernels.row_parts import at_once
@@ -25,7 +26,10 @@ from kernels.triton.launch import launch
 from kernels.triton.row_tiles import row_tile
 from kernels.triton.rows import one_program_a_row
 
-WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
+# Bytes of a row of x that the registers keep; half as many where rows do not all start at multiples of ALIGNED elements, by
+# which Triton goes: every value is then loaded alone.
+MOST_KEPT, ALIGNED = 65_536, 16
+WIDE = 8_192  # columns beyond which a multiprocessor has registers for one row or two
 
 
 @triton.jit
@@ -147,13 +151,22 @@ def passes(x, residual, weight, eps):
     return y, h
 
 
+def kept_tile(M: int, N: int, device: torch.device) -> dict[str, int]:
+    """As `row_tile`; of many wide rows 32 values a thread: there is hardly a second program to hide a wait, so warps do."""
+    tile = row_tile(M, N, device) | {"FEW": at_once(M, N, device)}
+    return tile if N <= WIDE or tile["FEW"] else tile | {"num_warps": tile["BLOCK_N"] // (WARP * 32)}
+
+
 def rows(x, residual, weight, eps):
-    if not x.numel() or x.shape[-1] > WIDEST_KEPT:
+    if not x.numel():
         return passes(x, residual, weight, eps)
-    y, h, x, residual = empty_contiguous(x), empty_contiguous(x), as_rows(x), as_rows(residual)
-    M, N = x.shape
-    tile = row_tile(M, N, x.device) | {"FEW": at_once(M, N, x.device)}
-    arguments = (x, residual, as_columns(weight), y, h, x.stride(0), residual.stride(0), M, N, eps)
+    matrix, other = as_rows(x), as_rows(residual)
+    (M, N), strides = matrix.shape, (matrix.stride(0), other.stride(0))
+    aligned = all(n % ALIGNED == 0 for n in (N, *strides, matrix.data_ptr(), other.data_ptr()))
+    if (MOST_KEPT if aligned else MOST_KEPT // 2) < N * x.itemsize:
+        return passes(x, residual, weight, eps)
+    y, h, tile = empty_contiguous(x), empty_contiguous(x), kept_tile(M, N, x.device)
+    arguments = (matrix, other, as_columns(weight), y, h, *strides, M, N, eps)
     launch(add_rms_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), *arguments, **tile)
     return y, h
 

@@ -24,10 +24,16 @@ def residual_from_h_alone(dy, dh, h, weight, eps):
     return dx, dh.clone(), dweight
 
 
+def odd_columns_of_dh(dy, dh, h, weight, eps):
+    queued = cuda.fits_block(h, cuda.MATRICES) and ODD_COLUMNS(dy, dh, h, weight, eps)
+    return queued or add_rms_norm_backward(dy, dh, h, weight, eps)
+
+
 wrong = partial(variant, SIGNATURE, __file__, forward=add_rms_norm)
 LOST_PARTIAL = lost_partial(triton.columns)
 ONE_STRIDE = edited(cuda.warp, "blockIdx.x * residual_stride", "blockIdx.x * x_stride")
-OF_H = edited(cuda.columns, "{0.0f, rstd}", "{0.0f, 1.0f}")
+SUMS_H = edited(cuda.columns, "{0.0f, rstd}", "{0.0f, 1.0f}")
+ODD_COLUMNS = edited(partial(cuda.in_registers, cluster=1), "sum.x += dh.x;", "")
 VARIANTS = (
     wrong(1, "narrow-arithmetic", "computes in the input's dtype", forward=narrow),
     wrong(1, "eps-outside-root", "adds eps to the root, not under it", forward=eps_outside),
@@ -36,5 +42,6 @@ VARIANTS = (
     wrong(5, "one-stride", "takes the stride of x for the residual's", forward=ONE_STRIDE),
     wrong(1, "gradient-residual", "the residual's gradient is h's alone", backward=residual_from_h_alone),
     wrong(4, "gradient-lost-partial", "the second kernel forgets the last program", backward=LOST_PARTIAL),
-    wrong(5, "gradient-of-h", "dweight is summed over h, not over its norm", backward=OF_H),
+    wrong(5, "gradient-of-h", "dweight is summed over h, not over its norm", backward=SUMS_H),
+    wrong(5, "gradient-half-of-dh", "adds the gradient of h in odd columns alone", backward=odd_columns_of_dh),
 )

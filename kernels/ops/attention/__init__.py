@@ -99,7 +99,7 @@ def torch_attention(q, k, v, causal=False, window=None, scale=None):
     return y.masked_fill(alone, 0), s.masked_fill(~mask, -torch.inf).logsumexp(-1)
 
 
-def of_rounded_factors(q, k, v, causal=False, window=None, scale=None):
+def rounded_attention(q, k, v, causal=False, window=None, scale=None):
     """A sequence of the batch at a time, as the reference."""
     if not q.numel() or not k.numel():
         return torch_attention(q, k, v, causal, window, scale)
@@ -125,7 +125,7 @@ OPERATION = Operation(
     name="attention",
     reference=reference,
     baseline=torch_attention,
-    second_baseline={"float16": of_rounded_factors, "bfloat16": of_rounded_factors},
+    second_baseline={"float16": rounded_attention, "bfloat16": rounded_attention},
     make_inputs=make_inputs,
     gradients=("q", "k", "v"),
     outputs=(Output(), Output("lse", "float32", differentiable=False)),

@@ -35,10 +35,10 @@ __global__ void __launch_bounds__(128)
     const int end = n.end_of_keys(i);
     for (int first = n.begin_of_keys(i); first < end; first += 32) {
         const int j = first + lane;
-        float of_four[4] = {};  // added up as the backward's dot does
+        float chain_sums[4] = {};  // added up as the backward's dot does
         for (int d = 0; j < end && d < n.D; d += 4)
-            for (int c = 0; c < 4 && d + c < n.D; ++c) of_four[c] += (float)q[d + c] * (float)k[j * k_row + d + c];
-        const float sum = (of_four[0] + of_four[1]) + (of_four[2] + of_four[3]), s = j < end ? sum : LOWEST;
+            for (int c = 0; c < 4 && d + c < n.D; ++c) chain_sums[c] += (float)q[d + c] * (float)k[j * k_row + d + c];
+        const float sum = (chain_sums[0] + chain_sums[1]) + (chain_sums[2] + chain_sums[3]), s = j < end ? sum : LOWEST;
         const float largest = fmaxf(part.largest, warp_max(s)), fade = exp_for<T>(scale * (part.largest - largest));
         const float weight = j < end ? exp_for<T>(scale * (s - largest)) : 0.0f;
         part = {largest, part.sum * fade + warp_sum(weight)};

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(TILE* LANES)
     fill<TILE, WIDTH>(qs, q + place.b * q_batch + place.h * q_head, q_row, place.first, n.Q, n.D);
     fill<TILE, WIDTH>(dys, dy + place.b * dy_batch + place.h * dy_head, dy_row, place.first, n.Q, n.D);
     const Softmax softmax = i < n.Q ? state[at] : Softmax{};
-    const float of_delta = i < n.Q ? delta[at] : 0.0f;
+    const float delta_value = i < n.Q ? delta[at] : 0.0f;
 
     float sums[WIDTH / LANES] = {};
     const int end = n.end_of_keys(min(place.first + TILE, n.Q) - 1);
@@ -52,12 +52,12 @@ __global__ void __launch_bounds__(TILE* LANES)
         fill<TILE, WIDTH>(vs, v, v_row, first, n.KV, n.D);
         __syncthreads();
         for (int key = lane; key < TILE; key += LANES) {
-            float of_key = 0.0f;
+            float dscore = 0.0f;
             if (n.visible(i, first + key)) {
                 const float p = softmax.weight<T>(dot<WIDTH>(qs[row], ks[key]), scale);
-                of_key = p * (dot<WIDTH>(dys[row], vs[key]) - of_delta);
+                dscore = p * (dot<WIDTH>(dys[row], vs[key]) - delta_value);
             }
-            ds[row][key] = of_key;
+            ds[row][key] = dscore;
         }
         __syncthreads();
         add_weighted<TILE, WIDTH>(sums, ds[row], ks, lane);
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(TILE* LANES)
     fill<TILE, WIDTH>(ks, k + place.b * k_batch + place.h * k_head, k_row, place.first, n.KV, n.D);
     fill<TILE, WIDTH>(vs, v + place.b * v_batch + place.h * v_head, v_row, place.first, n.KV, n.D);
 
-    float of_k_sums[WIDTH / LANES] = {}, of_v_sums[WIDTH / LANES] = {};
+    float dk_sums[WIDTH / LANES] = {}, dv_sums[WIDTH / LANES] = {};
     const int end = n.end_of_queries(min(place.first + TILE, n.KV) - 1);
     for (int h = place.h * n.GROUP; h < (place.h + 1) * n.GROUP; ++h) {
         const T *queries = q + place.b * q_batch + h * q_head, *dys_of = dy + place.b * dy_batch + h * dy_head;
@@ -95,24 +95,24 @@ __global__ void __launch_bounds__(TILE* LANES)
             fill<TILE, WIDTH>(dys, dys_of, dy_row, first, n.Q, n.D);
             __syncthreads();
             for (int query = lane; query < TILE; query += LANES) {
-                float p = 0.0f, of_query = 0.0f;
+                float p = 0.0f, dscore = 0.0f;
                 if (n.visible(first + query, j)) {
                     const long long at = rows + first + query;
                     p = state[at].weight<T>(dot<WIDTH>(qs[query], ks[row]), scale);
-                    of_query = p * (dot<WIDTH>(dys[query], vs[row]) - delta[at]);
+                    dscore = p * (dot<WIDTH>(dys[query], vs[row]) - delta[at]);
                 }
                 ps[row][query] = p;
-                ds[row][query] = of_query;
+                ds[row][query] = dscore;
             }
             __syncthreads();
-            add_weighted<TILE, WIDTH>(of_k_sums, ds[row], qs, lane);
-            add_weighted<TILE, WIDTH>(of_v_sums, ps[row], dys, lane);
+            add_weighted<TILE, WIDTH>(dk_sums, ds[row], qs, lane);
+            add_weighted<TILE, WIDTH>(dv_sums, ps[row], dys, lane);
         }
     }
     for (int c = 0; j < n.KV && c < WIDTH / LANES; ++c) {
         const long long at = ((place.b * heads + place.h) * n.KV + j) * n.D + lane + LANES * c;
         if (lane + LANES * c >= n.D) continue;
-        dk[at] = (T)(of_k_sums[c] * scale);
-        dv[at] = (T)of_v_sums[c];
+        dk[at] = (T)(dk_sums[c] * scale);
+        dv[at] = (T)dv_sums[c];
     }
 }

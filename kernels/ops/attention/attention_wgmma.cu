@@ -35,12 +35,12 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
                     float scale)
 {
     const Sizes n{H, GROUP, Q, KV, left, right, D};
-    constexpr int PARTS = WIDTH / LINE, TILE = KEYS * WIDTH, OF_QUERIES = QUERIES * WIDTH;
+    constexpr int PARTS = WIDTH / LINE, TILE = KEYS * WIDTH, QUERIES_SIZE = QUERIES * WIDTH;
     extern __shared__ uint4 shared[];
     __shared__ Barrier full[SLOTS], empty[SLOTS], queries_full, queries_empty;
     // The swizzle goes by addresses: tiles begin at multiples of eight lines.
     T* queries = (T*)((char*)shared + (1024 - shared_address(shared) % 1024) % 1024);
-    T* ring = queries + OF_QUERIES;
+    T* ring = queries + QUERIES_SIZE;
 
     if (threadIdx.x == 0) {
         for (int slot = 0; slot < SLOTS; ++slot) {
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
             if (!seen.count()) continue;
             const int b = walk.head() / H, h = walk.head() % H;
             wait(&queries_empty, parity ^ 1);
-            arrive_expecting(&queries_full, OF_QUERIES * sizeof(T));
+            arrive_expecting(&queries_full, QUERIES_SIZE * sizeof(T));
             for (int part = 0; part < PARTS; ++part)
                 fetch_tile(queries + part * QUERIES * LINE, q, part * LINE, walk.tile * QUERIES, h, b, &queries_full);
             parity ^= 1;
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
     take_registers<240>();
     const int consumer = threadIdx.x / WARPGROUP - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const float scale_of_2 = scale * 1.4426950408889634f;
-    const auto of_queries = described(queries + consumer * 64 * LINE, 0);
+    const auto queries_descriptor = described(queries + consumer * 64 * LINE, 0);
     auto further = [](int elements) { return elements * sizeof(T) >> 4; };  // in a description, which counts by 16 bytes
 
     for (; !walk.at_end(); walk.advance()) {
@@ -110,13 +110,13 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
         auto start_scores = [&] {
             wait(&full[turn.slot], turn.parity);
             settle(scores);
-            const auto of_keys = described(ring + turn.slot * TILE, 0);
+            const auto keys_descriptor = described(ring + turn.slot * TILE, 0);
             products_begin();
 #pragma unroll
             for (int d = 0; d < WIDTH; d += 16) {
                 const int part = d / LINE, inside = d % LINE;
-                multiply_add<T, false, false>(scores, of_queries + further(part * QUERIES * LINE + inside),
-                                              of_keys + further(part * KEYS * LINE + inside), d > 0);
+                multiply_add<T, false, false>(scores, queries_descriptor + further(part * QUERIES * LINE + inside),
+                                              keys_descriptor + further(part * KEYS * LINE + inside), d > 0);
             }
             products_end();
         };
@@ -124,11 +124,11 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
             wait(&full[turn.slot], turn.parity);
             settle(sums);
             settle(weights);
-            const auto of_values = described(ring + turn.slot * TILE, KEYS * LINE * sizeof(T));
+            const auto values_descriptor = described(ring + turn.slot * TILE, KEYS * LINE * sizeof(T));
             products_begin();
 #pragma unroll
             for (int c = 0; c < KEYS / 16; ++c)
-                multiply_add<T, true>(sums, weights + 4 * c, of_values + further(16 * c * LINE), true);
+                multiply_add<T, true>(sums, weights + 4 * c, values_descriptor + further(16 * c * LINE), true);
             products_end();
         };
         auto hide = [&](int tile) {  // what is not seen of the keys of a tile
@@ -173,14 +173,14 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
                 round_weights();
                 if (tile == seen.first) break;
                 start_scores();
-                const int of_keys = turn.slot;
+                const int keys_slot = turn.slot;
                 turn.advance();
                 start_sums();
                 slot = turn.slot;
                 turn.advance();
                 wait_products<1>();
                 settle(scores);
-                arrive_at(&empty[of_keys]);
+                arrive_at(&empty[keys_slot]);
                 hide(tile - 1);
                 rows.weigh(scores, scale_of_2);
             }

@@ -59,12 +59,12 @@ __global__ void __launch_bounds__(THREADS, WIDTH > 128 ? 2 : 3)  // as many bloc
         wmma::fragment<wmma::accumulator, 16, 16, 16, float> products[TILES];
         for (int c = 0; c < TILES; ++c) wmma::fill_fragment(products[c], 0.0f);
         for (int d = 0; d < WIDTH; d += 16) {
-            wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> of_q;
-            wmma::load_matrix_sync(of_q, queries + 16 * warp * LINE + d, LINE);
+            wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> q_fragment;
+            wmma::load_matrix_sync(q_fragment, queries + 16 * warp * LINE + d, LINE);
             for (int c = 0; c < TILES; ++c) {
-                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> of_k;
-                wmma::load_matrix_sync(of_k, keys + 16 * c * LINE + d, LINE);
-                wmma::mma_sync(products[c], of_q, of_k, products[c]);
+                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> k_fragment;
+                wmma::load_matrix_sync(k_fragment, keys + 16 * c * LINE + d, LINE);
+                wmma::mma_sync(products[c], q_fragment, k_fragment, products[c]);
             }
         }
         for (int c = 0; c < TILES; ++c) wmma::store_matrix_sync(scores + 16 * c, products[c], PITCH, wmma::mem_row_major);
@@ -89,21 +89,21 @@ __global__ void __launch_bounds__(THREADS, WIDTH > 128 ? 2 : 3)  // as many bloc
             // Which rows a lane has of a fragment is the hardware's own affair, but it is the same ones of every accumulator.
             for (int c = 0; c < 8; ++c) fades[row * PITCH + column(c, 16)] = fade;
             __syncwarp();
-            wmma::fragment<wmma::accumulator, 16, 16, 16, float> of_rows;
-            wmma::load_matrix_sync(of_rows, fades, PITCH, wmma::mem_row_major);
+            wmma::fragment<wmma::accumulator, 16, 16, 16, float> row_factors;
+            wmma::load_matrix_sync(row_factors, fades, PITCH, wmma::mem_row_major);
             for (int c = 0; c < ACROSS; ++c)
-                for (int e = 0; e < of_rows.num_elements; ++e) sums[c].x[e] *= of_rows.x[e];
+                for (int e = 0; e < row_factors.num_elements; ++e) sums[c].x[e] *= row_factors.x[e];
         }
         __pipeline_wait_prior(0);
         __syncthreads();  // the values and all weights are here, and the keys are not read any more
         if (first + KEYS < end) fetch_keys(keys, k, k_row, first + KEYS);
         for (int c = 0; c < TILES; ++c) {
-            wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> of_weights;
-            wmma::load_matrix_sync(of_weights, weights + 16 * c, 2 * PITCH);
+            wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> weights_fragment;
+            wmma::load_matrix_sync(weights_fragment, weights + 16 * c, 2 * PITCH);
             for (int d = 0; d < ACROSS; ++d) {
-                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::row_major> of_v;
-                wmma::load_matrix_sync(of_v, values + 16 * c * LINE + 16 * d, LINE);
-                wmma::mma_sync(sums[d], of_weights, of_v, sums[d]);
+                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::row_major> v_fragment;
+                wmma::load_matrix_sync(v_fragment, values + 16 * c * LINE + 16 * d, LINE);
+                wmma::mma_sync(sums[d], weights_fragment, v_fragment, sums[d]);
             }
         }
     }
@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(THREADS, WIDTH > 128 ? 2 : 3)  // as many bloc
         __syncwarp();
         for (int at = lane; at < 16 * 16; at += 32) {  // two rows of 16 features at a time
             const int of = at / 16, feature = 16 * d + at % 16, to = begin + 16 * warp + of;
-            const float of_row = __shfl_sync(ALL, share, 2 * of);
-            if (to < n.Q && feature < n.D) y[(head * n.Q + to) * n.D + feature] = (T)(scores[of * PITCH + at % 16] * of_row);
+            const float row_factor = __shfl_sync(ALL, share, 2 * of);
+            if (to < n.Q && feature < n.D) y[(head * n.Q + to) * n.D + feature] = (T)(row_factor * scores[of * PITCH + at % 16]);
         }
     }
     if (side == 0 && i < n.Q) finish(part, scale, lse, state, head * n.Q + i);

@@ -66,8 +66,8 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
     finite = "realistic" if case.values == "nonfinite" else case.values
     # Outliers that make scores of about 10: the errors of larger ones, which are proportional to them, hide all others.
     q = rows(replace(case, values=finite, layout="contiguous"), random, outlier=outlier)
-    of_keys = replace(case, shape=(B, case.sizes.get("kv_heads", H), case.sizes.get("keys", S), D), layout="contiguous")
-    k, v = (rows(replace(of_keys, values=finite), random, outlier=outlier) for _ in range(2))
+    kv_case = replace(case, shape=(B, case.sizes.get("kv_heads", H), case.sizes.get("keys", S), D), layout="contiguous")
+    k, v = (rows(replace(kv_case, values=finite), random, outlier=outlier) for _ in range(2))
     if case.values == "nonfinite":
         q[0, 0, 3, 1], k[0, -1, 7, 2] = torch.nan, torch.nan
     if finite == "realistic":

@@ -30,8 +30,8 @@ def tiled(dy, q, k, v, y, state, causal, window, scale):
     dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
     (B, H, Q, D), (_, heads, KV, _) = q.shape, k.shape
     delta = q.new_empty((B, H, Q), dtype=torch.float32)
-    of_queries = kernel(FILE, "attention_delta", q.dtype)
-    of_queries((-(-delta.numel() // 4),), (128,), (dy, y, delta, *strides(dy), delta.numel(), H, Q, D))
+    write_delta = kernel(FILE, "attention_delta", q.dtype)
+    write_delta((-(-delta.numel() // 4),), (128,), (dy, y, delta, *strides(dy), delta.numel(), H, Q, D))
 
     rows = rows_of_tile(D, TILE_FLOATS)
     tensors, parameters = (dy, q, k, v, state, delta), (*strides(dy, q, k, v), *sizes(q, k, causal, window, scale))

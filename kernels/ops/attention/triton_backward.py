@@ -110,19 +110,19 @@ def attention_dq_kernel(
     last = tl.minimum(first + BLOCK, Q) - 1 + KV - Q
     begin, whole, ragged, end = stretches(place, last, KV, left, right, LEADING, OTHERS)
     dq = tl.zeros((BLOCK, BLOCK_D), tl.float32)
-    of_2 = scale * LOG2_E
+    scale_log2e = scale * LOG2_E
     if LEADING:
         dq = add_keys(
             dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, begin,
-            tl.minimum(whole, end), at, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
+            tl.minimum(whole, end), at, KV, left, right, scale_log2e, D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     dq = add_keys(
-        dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, whole, ragged, at, KV, left, right, of_2,
+        dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, whole, ragged, at, KV, left, right, scale_log2e,
         D, False, OTHERS, BLOCK_D, STAGES,
     )  # fmt: skip
     if RAGGED:
         dq = add_keys(
-            dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, ragged, end, at, KV, left, right, of_2,
+            dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, ragged, end, at, KV, left, right, scale_log2e,
             D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     store_rows(dq_ptr + head * Q * D, D, first, Q, dq * scale, D, BLOCK, BLOCK_D)
@@ -150,8 +150,8 @@ def add_queries(
         if dq_ptr is not None:
             lanes = tl.arange(0, BLOCK_D)
             sums = dq_ptr + rows.to(tl.int64)[:, None] * D + lanes[None, :]
-            of_tile = tl.dot(tl.trans(ds), k, input_precision="ieee")
-            tl.atomic_add(sums, of_tile, mask=(rows < end)[:, None] & (lanes < D)[None, :], sem="relaxed")
+            dq_tile = tl.dot(tl.trans(ds), k, input_precision="ieee")
+            tl.atomic_add(sums, dq_tile, mask=(rows < end)[:, None] & (lanes < D)[None, :], sem="relaxed")
     return dk, dv
 
 
@@ -165,39 +165,43 @@ def attention_dkdv_kernel(
     first = tl.program_id(0) * BLOCK  # under a causal mask the first keys are seen by the most queries
     head = tl.program_id(1).to(tl.int64)
     heads = H // GROUP
-    b, of_keys = head // heads, head % heads
-    k = load_rows(k_ptr + b * k_batch + of_keys * k_head, k_row, first, KV, D, False, BLOCK, BLOCK_D)
-    v = load_rows(v_ptr + b * v_batch + of_keys * v_head, v_row, first, KV, D, False, BLOCK, BLOCK_D)
+    b, kv_head = head // heads, head % heads
+    k = load_rows(k_ptr + b * k_batch + kv_head * k_head, k_row, first, KV, D, False, BLOCK, BLOCK_D)
+    v = load_rows(v_ptr + b * v_batch + kv_head * v_head, v_row, first, KV, D, False, BLOCK, BLOCK_D)
     columns = first + tl.arange(0, BLOCK)
     # Counted from the first query's place, a key meets queries from `right` before it to `left` behind it.
     place = first - (KV - Q)
     last = tl.minimum(first + BLOCK, KV) - 1 - (KV - Q)
     begin, whole, ragged, end = stretches(place, last, Q, right, left, LEADING, OTHERS)
     dk, dv = tl.zeros((BLOCK, BLOCK_D), tl.float32), tl.zeros((BLOCK, BLOCK_D), tl.float32)
-    of_2, plane = scale * LOG2_E, tl.num_programs(1).to(tl.int64) * GROUP * Q
+    scale_log2e, plane = scale * LOG2_E, tl.num_programs(1).to(tl.int64) * GROUP * Q
     for member in range(GROUP):
-        h = of_keys * GROUP + member
-        of_q, of_dy, of_row = q_ptr + b * q_batch + h * q_head, dy_ptr + b * dy_batch + h * dy_head, (b * H + h) * Q
-        of_dq = None if dq_ptr is None else dq_ptr + of_row * D
+        h = kv_head * GROUP + member
+        q_start, dy_start, row_start = (
+            q_ptr + b * q_batch + h * q_head,
+            dy_ptr + b * dy_batch + h * dy_head,
+            (b * H + h) * Q,
+        )
+        dq_start = None if dq_ptr is None else dq_ptr + row_start * D
         if LEADING:
             dk, dv = add_queries(
-                dk, dv, k, v, of_q, of_dy, queries_ptr + of_row, of_dq, plane, q_row, dy_row, begin,
-                tl.minimum(whole, end), columns, Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
+                dk, dv, k, v, q_start, dy_start, queries_ptr + row_start, dq_start, plane, q_row, dy_row, begin,
+                tl.minimum(whole, end), columns, Q, KV, left, right, scale_log2e, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
         dk, dv = add_queries(
-            dk, dv, k, v, of_q, of_dy, queries_ptr + of_row, of_dq, plane, q_row, dy_row, whole, ragged,
-            columns, Q, KV, left, right, of_2, D, False, OTHERS, BLOCK_D, STAGES,
+            dk, dv, k, v, q_start, dy_start, queries_ptr + row_start, dq_start, plane, q_row, dy_row, whole, ragged,
+            columns, Q, KV, left, right, scale_log2e, D, False, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
         if RAGGED:
             dk, dv = add_queries(
-                dk, dv, k, v, of_q, of_dy, queries_ptr + of_row, of_dq, plane, q_row, dy_row, ragged, end,
-                columns, Q, KV, left, right, of_2, D, True, OTHERS, BLOCK_D, STAGES,
+                dk, dv, k, v, q_start, dy_start, queries_ptr + row_start, dq_start, plane, q_row, dy_row, ragged, end,
+                columns, Q, KV, left, right, scale_log2e, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
     store_rows(dk_ptr + head * KV * D, D, first, KV, dk * scale, D, BLOCK, BLOCK_D)
     store_rows(dv_ptr + head * KV * D, D, first, KV, dv, D, BLOCK, BLOCK_D)
 
 
-def of_queries(dy, y, state) -> torch.Tensor:
+def query_statistics(dy, y, state) -> torch.Tensor:
     B, H, Q, D = y.shape
     queries = y.new_empty((3, B, H, Q), dtype=torch.float32)
     grid, sizes = (triton.cdiv(Q, 32), B * H), {"D": D, "BLOCK": 32, "BLOCK_D": side(D, 256)}
@@ -205,7 +209,7 @@ def of_queries(dy, y, state) -> torch.Tensor:
     return queries
 
 
-def of_keys(sums, dy, q, k, v, queries, causal, window, scale) -> tuple[torch.Tensor, torch.Tensor]:
+def walk_keys(sums, dy, q, k, v, queries, causal, window, scale) -> tuple[torch.Tensor, torch.Tensor]:
     """dk and dv; dq / scale is added to `sums`, unless they are None."""
     dk, dv = empty_contiguous(k), empty_contiguous(v)
     (_, _, Q, D), (B, heads, KV, _) = q.shape, k.shape
@@ -223,14 +227,14 @@ def two_walks(dy, q, k, v, y, state, causal, window, scale):
         return tuple(empty_contiguous(one).zero_() for one in (q, k, v))
     dq = empty_contiguous(q)
     dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
-    queries, scale = of_queries(dy, y, state), D**-0.5 if scale is None else scale
+    queries, scale = query_statistics(dy, y, state), D**-0.5 if scale is None else scale
     options = tile(Q, KV, q, 2, TILES)
     options |= {"D": D, "LEADING": window is not None}
     options["RAGGED"] = causal or window is not None or KV % options["OTHERS"] != 0
     parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), scale
     grid = triton.cdiv(Q, options["BLOCK"]), B * H
     launch(attention_dq_kernel, grid, dy, q, k, v, queries, dq, *parameters, **options)
-    return dq, *of_keys(None, dy, q, k, v, queries, causal, window, scale)
+    return dq, *walk_keys(None, dy, q, k, v, queries, causal, window, scale)
 
 
 SOURCE = (Path(__file__), Path(triton_tiles.__file__))

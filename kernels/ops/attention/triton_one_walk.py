@@ -11,7 +11,7 @@ import triton.language as tl
 
 from kernels.arguments import empty_contiguous
 from kernels.ops.attention import triton_backward, triton_tiles
-from kernels.ops.attention.triton_backward import TILES, of_keys, of_queries, two_walks
+from kernels.ops.attention.triton_backward import TILES, query_statistics, two_walks, walk_keys
 from kernels.ops.attention.triton_tiles import lines, tile
 from kernels.rung import rung
 from kernels.triton.launch import launch
@@ -32,7 +32,7 @@ def one_walk(dy, q, k, v, y, state, causal, window, scale):
     dq, sums = empty_contiguous(q), q.new_zeros(q.shape, dtype=torch.float32)
     dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
     scale = q.shape[3] ** -0.5 if scale is None else scale
-    dk, dv = of_keys(sums, dy, q, k, v, of_queries(dy, y, state), causal, window, scale)
+    dk, dv = walk_keys(sums, dy, q, k, v, query_statistics(dy, y, state), causal, window, scale)
     programs = (triton.cdiv(dq.numel(), ROUNDED),)
     launch(attention_rounded_kernel, programs, sums, dq, dq.numel(), scale, BLOCK=ROUNDED, num_warps=4)
     return dq, dk, dv

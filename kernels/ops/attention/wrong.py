@@ -53,14 +53,14 @@ def wrong_kernel(name, idea, forward=cuda_forward.tiled, backward=attention_back
 
 STALE = edited(cuda_forward.tiled, "sums[c] *= fade;", "")
 STALE_SUM = edited(cuda_forward.warp, "part.sum * fade + warp_sum(weight)", "part.sum + warp_sum(weight)")
-STALE_HALF = edited(cuda_forward.wmma, "sums[c].x[e] *= of_rows.x[e];", ";")
+STALE_HALF = edited(cuda_forward.wmma, "sums[c].x[e] *= row_factors.x[e];", ";")
 WIDER = edited(cuda_forward.tiled, "-left <= apart", "-left - 1 <= apart")
 FEWER = edited(cuda_forward.tiled, "min(last + KV - Q + right + 1, KV)", "min(last + KV - Q + right, KV)")
 FIRST_HEAD = edited(cuda_backward.tiled, "h < (place.h + 1) * n.GROUP", "h < place.h * n.GROUP + 1")
 TO_THE_FIRST_HEAD = edited(
-    triton_one_walk.one_walk, "dq_ptr + of_row * D", "dq_ptr + (b * H + of_keys * GROUP) * Q * D"
+    triton_one_walk.one_walk, "dq_ptr + row_start * D", "dq_ptr + (b * H + kv_head * GROUP) * Q * D"
 )
-NO_DELTA = edited(cuda_backward.tiled, "- of_delta", "")
+NO_DELTA = edited(cuda_backward.tiled, "- delta_value", "")
 VARIANTS = (
     wrong(1, "base-2", "gives the LSE in base 2", forward=lse_of_base_2),
     wrong(1, "unscaled", "takes the scores as they are", forward=unscaled),

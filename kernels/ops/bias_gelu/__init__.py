@@ -46,14 +46,14 @@ def torch_bias_gelu(x, bias, approximate="none"):
 
 
 OPERATION = Operation(
-    **levels.excluding(gelu_of_infinity, levels.of_modules("bias_gelu", native, triton, cuda)),
+    **levels.excluding(gelu_of_infinity, levels.from_modules("bias_gelu", native, triton, cuda)),
     reference=reference,
     **levels.against_torch(torch_bias_gelu),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     # x and bias read once, y written once; a sum, an error function of about 10 operations and two products an element.
-    cost=partial(Cost.of_rows, matrices=2, vectors=1, operations=13),
+    cost=partial(Cost.rowwise, matrices=2, vectors=1, operations=13),
     # dy, x and bias read once, dx and dbias written once.
-    backward_cost=partial(Cost.of_rows, matrices=3, vectors=2, operations=18),
+    backward_cost=partial(Cost.rowwise, matrices=3, vectors=2, operations=18),
     cases=CASES,
 )

@@ -31,31 +31,47 @@ __global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_str
     }
 }
 
-// dx = dy * gelu'(x + bias); partial, G×1×N, is what each of G = gridDim.y blocks one above the other has of the sums of its
-// columns. blockDim.x * blockDim.y is 256.
+// dx = dy * gelu'(x + bias). partial, G×1×N, is what each of G = gridDim.y blocks one above the other has of the sums of its
+// columns; where one block has all, partial is null, and the sums are dbias. blockDim.x * blockDim.y is 256.
 template <typename T, int SIZE, int ACTIVATION>
-__global__ void bias_gelu_backward_packs(const T* dy, const T* x, const T* bias, T* dx, float* partial, long long dy_stride,
-                                         long long x_stride, long long M, int N)
+__global__ void bias_gelu_backward_packs(const T* dy, const T* x, const T* bias, T* dx, float* partial, T* dbias,
+                                         long long dy_stride, long long x_stride, long long M, int N)
 {
-    __shared__ Floats<SIZE> of_thread[256];
+    __shared__ Floats<SIZE> thread_parts[256];
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
     Floats<SIZE> sums = {};
     if (j < N) {
         const Floats<SIZE> biases = load_floats<SIZE>(bias + j);
-#pragma unroll 4  // rows on their way at once
-        for (long long i = blockIdx.y * blockDim.y + threadIdx.y; i < M; i += gridDim.y * blockDim.y) {
-            Floats<SIZE> dys = load_floats<SIZE>(dy + i * dy_stride + j), row = load_floats<SIZE>(x + i * x_stride + j);
-            for (int k = 0; k < SIZE; ++k) {
-                row.at[k] = dys.at[k] * activated<T, ACTIVATION>(row.at[k] + biases.at[k]).slope;
-                sums.at[k] += row.at[k];
+        const int apart = gridDim.y * blockDim.y;
+        for (long long first = blockIdx.y * blockDim.y + threadIdx.y; first < M; first += ROWS * apart) {
+            // All loads before the first store: the compiler cannot know that dx overlaps none of them.
+            Pack<T, SIZE> dys[ROWS], rows[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                const long long i = first + r * apart;
+                if (i < M) {
+                    dys[r] = load_pack<SIZE>(dy + i * dy_stride + j);
+                    rows[r] = load_pack<SIZE>(x + i * x_stride + j);
+                }
             }
-            store_floats(dx + i * N + j, row);
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                const long long i = first + r * apart;
+                if (i >= M) break;
+                Floats<SIZE> wide = widened(dys[r]), row = widened(rows[r]);
+                for (int k = 0; k < SIZE; ++k) {
+                    row.at[k] = wide.at[k] * activated<T, ACTIVATION>(row.at[k] + biases.at[k]).slope;
+                    sums.at[k] += row.at[k];
+                }
+                store_floats(dx + i * N + j, row);
+            }
         }
     }
-    of_thread[threadIdx.y * blockDim.x + threadIdx.x] = sums;
+    thread_parts[threadIdx.y * blockDim.x + threadIdx.x] = sums;
     __syncthreads();
     if (threadIdx.y > 0 || j >= N) return;
     for (int above = 1; above < blockDim.y; ++above)
-        for (int k = 0; k < SIZE; ++k) sums.at[k] += of_thread[above * blockDim.x + threadIdx.x].at[k];
+        for (int k = 0; k < SIZE; ++k) sums.at[k] += thread_parts[above * blockDim.x + threadIdx.x].at[k];
+    if (!partial) return store_floats(dbias + j, sums);
     for (int k = 0; k < SIZE; ++k) partial[(long long)blockIdx.y * N + j + k] = sums.at[k];
 }

@@ -41,10 +41,12 @@ def backward(dy, x, bias, approximate, *, wide: bool):
     M, N = rows.shape
     size = pack_size(N, dys, rows, bias, dx) if wide else 1
     (across, G), block = column_blocks_of_packs(M, N, size, x.device)
-    sums = torch.empty((G, 1, N), dtype=torch.float32, device=x.device)
+    sums = torch.empty((G, 1, N), dtype=torch.float32, device=x.device) if G > 1 else None
     launched = kernel(FILE, "bias_gelu_backward_packs", x.dtype, size, NAMES.index(GELU[approximate]))
-    launched((across, G), block, (dys, rows, bias, dx, sums, dys.stride(0), rows.stride(0), M, N))
-    column_sums(sums, dbias)
+    strides = dys.stride(0), rows.stride(0)
+    launched((across, G), block, (dys, rows, bias, dx, sums, None if G > 1 else dbias, *strides, M, N))
+    if sums is not None:
+        column_sums(sums, dbias)
     return dx, dbias
 
 

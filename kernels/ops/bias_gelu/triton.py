@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import torch
 import triton
 import triton.language as tl
 
@@ -13,8 +14,10 @@ from kernels.triton import activations, column_sums, tiles
 from kernels.triton.activations import activated
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
-from kernels.triton.tiles import tile, tiles_of
+from kernels.triton.tiles import elements_of, tile, tiles_of
 from kernels.unsupported import needs_interpreter
+
+FEW_ROWS = 256  # that one program adds up, without a second kernel; no GPU has timed other bounds yet
 
 
 @triton.jit
@@ -32,13 +35,13 @@ def bias_gelu_kernel(
 @triton.jit
 def bias_gelu_backward_kernel(
     dy_ptr, x_ptr, bias_ptr, dx_ptr, dbias_ptr, dy_stride, x_stride, M, N,
-    ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     # A program keeps its columns and walks down the rows, so that the sums for dbias stay in registers.
     columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     dbias = tl.zeros((ROWS, BLOCK_N), tl.float32)
-    for start in range(tl.program_id(1) * ROWS, M, tl.num_programs(1) * ROWS):
+    for start in tl.range(tl.program_id(1) * ROWS, M, tl.num_programs(1) * ROWS, num_stages=STAGES):
         rows = (start + tl.arange(0, ROWS)).to(tl.int64)[:, None]
         inside = (rows < M) & (columns < N)
         dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
@@ -55,7 +58,7 @@ def tiled(x, bias, approximate):
     if y.numel():
         rows = as_rows(x)
         M, N = rows.shape
-        programs, shape = tiles_of(M, N, 2_048)
+        programs, shape = tiles_of(M, N, elements_of(M * N, x.device))
         how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4}
         arguments = (rows, as_columns(bias), y, rows.stride(0), M, N)
         launch(bias_gelu_kernel, (programs,), *arguments, **how, **shape, num_warps=4)
@@ -69,14 +72,25 @@ def columns(dy, x, bias, approximate):
         return dx, bias.new_zeros(bias.shape)
     dy, x = as_rows(dy), as_rows(x)
     M, N = x.shape
-    across = triton.cdiv(N, 512)
-    # Tiles of 4 rows, 32 values a thread: registers for 5 programs a multiprocessor.
-    sums = Partials(min(triton.cdiv(M, 4), max(5 * multiprocessors(x.device) // across, 1)), bias)
+    tile, programs = columns_tile(M, N, x.device)
+    sums = Partials(programs, bias, alone=programs == 1)
     how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4}
     arguments = (dy, x, as_columns(bias), dx, sums.dweight, dy.stride(0), x.stride(0), M, N)
-    grid = across, sums.programs
-    launch(bias_gelu_backward_kernel, grid, *arguments, **how, ROWS=4, BLOCK_N=512, num_warps=2)
+    launch(bias_gelu_backward_kernel, (triton.cdiv(N, tile["BLOCK_N"]), programs), *arguments, **how, **tile)
     return dx, sums.add_up()[0]
+
+
+def columns_tile(M: int, N: int, device: torch.device) -> tuple[dict[str, int], int]:
+    """The tile of a program, and how many programs share the rows: one where a tile has room for them all, and then there is
+    no second kernel."""
+    height = triton.next_power_of_2(M)
+    if height <= FEW_ROWS:
+        block = max(1_024 // height, 32)
+        return {"ROWS": height, "BLOCK_N": block, "STAGES": 1, "num_warps": max(height * block // 512, 4)}, 1
+    block = min(max(triton.next_power_of_2(N), 32), 128)
+    tile = {"ROWS": 2_048 // block, "BLOCK_N": block, "STAGES": 3, "num_warps": 4}
+    programs = max(4 * multiprocessors(device) // triton.cdiv(N, block), 1)
+    return tile, min(triton.cdiv(M, tile["ROWS"]), programs)
 
 
 PARTS = (Path(__file__), Path(activations.__file__))

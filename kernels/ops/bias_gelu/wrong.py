@@ -29,7 +29,7 @@ def without_bell(dy, x, bias, approximate):
     return dx.to(x.dtype), dx.sum_to_size(bias.shape).to(bias.dtype)
 
 
-def of_dy(dy, x, bias, approximate):
+def sums_dy(dy, x, bias, approximate):
     return bias_gelu_backward(dy, x, bias, approximate)[0], dy.sum_to_size(bias.shape)
 
 
@@ -43,7 +43,7 @@ VARIANTS = (
     wrong(1, "narrow-arithmetic", "computes in the input's dtype", forward=narrow),
     wrong(5, "one-row", "repeats the first of a thread's rows", forward=edited(packs, "widened(rows[r])", "widened(rows[0])")),
     wrong(1, "gradient-without-bell", "takes Phi for the whole slope", backward=without_bell),
-    wrong(1, "gradient-of-dy", "dbias sums dy, not dx", backward=of_dy),
+    wrong(1, "gradient-of-dy", "dbias sums dy, not dx", backward=sums_dy),
     wrong(4, "gradient-lost-partial", "the second kernel forgets the last program", backward=lost_partial(triton.columns)),
     wrong(5, "gradient-lost-rows", "dbias of the block's first rows alone",
           backward=edited(backward, "above < blockDim.y", "above < 1")),

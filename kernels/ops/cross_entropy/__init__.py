@@ -109,7 +109,7 @@ def judged(outputs, inputs):
 
 
 OPERATION = Operation(
-    **levels.of_modules("cross_entropy", native, triton, cuda, loss="float32", lse="float64"),
+    **levels.from_modules("cross_entropy", native, triton, cuda, loss="float32", lse="float64"),
     reference=reference,
     baseline=torch_cross_entropy,
     make_inputs=make_inputs,
@@ -120,9 +120,9 @@ OPERATION = Operation(
         Peer("quack", quack, needs_gpu),
     ),
     # x and targets read once, loss and lse written once; maximum, difference, exp and sum.
-    cost=partial(Cost.of_rows, matrices=1, row_bytes=8 + 4 + 8, operations=4),
+    cost=partial(Cost.rowwise, matrices=1, row_bytes=8 + 4 + 8, operations=4),
     # x, targets, lse and dloss read once, dx written once; difference, exp, product and sum.
-    backward_cost=partial(Cost.of_rows, matrices=2, row_bytes=8 + 8 + 4, operations=4),
+    backward_cost=partial(Cost.rowwise, matrices=2, row_bytes=8 + 8 + 4, operations=4),
     cases=CASES,
     decode=judged,
 )

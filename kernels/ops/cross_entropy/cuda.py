@@ -1,4 +1,5 @@
-"""Level 5: the Python side of cross_entropy.cu. Rows that are 16-byte vectors are read by vectors, others value by value."""
+"""Level 5: the Python side of cross_entropy.cu. Forward, rows that are 16-byte vectors are read by
+vectors, others value by value; backward, all rows are one row of vectors."""
 
 from pathlib import Path
 
@@ -7,11 +8,12 @@ import numpy as np
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.rows import VECTOR_BYTES, in_vectors, scalar_threads
 from kernels.cuda.template import kernel
+from kernels.machine import multiprocessors
 from kernels.ops.cross_entropy.native import SIGNATURE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("cross_entropy.cu")
-VECTORS = 4  # of a thread of the backward
+THREADS, VECTORS = 256, 2  # of a block of the backward, and of its thread where there are many
 
 
 def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=None, dx=None) -> None:
@@ -36,12 +38,15 @@ def online(x, target, *parameters):
 def by_parts(dloss, x, target, lse, dx, parameters, first: int, classes: int) -> None:
     """Writes dx of a matrix x, which has the columns of so many classes from the first on; dx may be the memory of x."""
     (M, N), (ignore_index, label_smoothing, z_loss) = x.shape, parameters
-    size = VECTOR_BYTES // x.itemsize if in_vectors(N, x, as_rows(dx)) else 1
-    threads = min(scalar_threads(N // size), 256)
-    numbers = x.stride(0), N, ignore_index, np.float32(label_smoothing), np.float32(z_loss), first, classes
+    stride, out = x.stride(0) if M > 1 else N, as_rows(dx)
+    together = stride == N and (x.data_ptr() | out.data_ptr()) % VECTOR_BYTES == 0  # all rows, one behind the other
+    size = VECTOR_BYTES // x.itemsize if together or in_vectors(N, x, out) else 1
+    few = multiprocessors(x.device) * THREADS * size >= M * N  # then by as many blocks as there are
+    vectors = 1 if few else VECTORS
+    numbers = stride, M, N, ignore_index, np.float32(label_smoothing), np.float32(z_loss), first, classes
     arguments = (dloss.contiguous(), x, target.contiguous(), lse.contiguous(), dx, *numbers)
-    grid = M, -(-N // (threads * size * VECTORS))
-    kernel(FILE, "cross_entropy_backward", x.dtype, size, VECTORS)(grid, (threads,), arguments)
+    grid = -(-M * N // (THREADS * size * vectors))
+    kernel(FILE, "cross_entropy_backward", x.dtype, size, vectors)((grid,), (THREADS,), arguments)
 
 
 def blocks(dloss, x, target, lse, *parameters):
@@ -52,4 +57,4 @@ def blocks(dloss, x, target, lse, *parameters):
 
 
 FORWARD = (rung(5, "online", online, "one block a row, read once by vectors", FILE),)
-BACKWARD = (rung(5, "backward-blocks", blocks, "parts of rows, from the saved lse", FILE),)
+BACKWARD = (rung(5, "backward-blocks", blocks, "rows as one, in equal parts, from the saved lse", FILE),)

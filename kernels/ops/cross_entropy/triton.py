@@ -108,7 +108,7 @@ def by_parts(dloss, x, target, lse, dx, parameters, first: int, classes: int) ->
     """Writes dx of a matrix x, which has the columns of so many classes from the first on; dx may be the memory of x."""
     (M, N), tensors = x.shape, (dloss.contiguous(), x, target.contiguous(), lse.contiguous(), dx)
     block = min(triton.next_power_of_2(N), WIDEST_BLOCK)
-    few = at_once(M, N, x.device)  # then a part is done soonest by many threads, else by few with many loads under way
+    few = at_once(M, N, x.device)  # then a part is done soonest by many threads, else by few with many loads in flight
     rows = 1 if few else max(1_024 // block, 1)
     warps = max(rows * block // (128 if few else 512), 1)
     grid, numbers = (triton.cdiv(M, rows), triton.cdiv(N, block)), (x.stride(0), M, N, *parameters, first, classes)

@@ -14,7 +14,8 @@ exp(s_j - m_i) and the values weighted by the same, a_i; a second kernel joins t
 
     y = sum_i exp(m_i - m) a_i / sum_i exp(m_i - m) l_i,    m = max_i m_i
 
-How many parts follows from shapes, and they are joined in order: the same bits every time.
+How many parts follows from shapes and the GPU's multiprocessors, and they are joined in order: the same bits every time on one
+kind of GPU.
 """
 
 import torch
@@ -25,6 +26,7 @@ from kernels import levels
 from kernels.operation import Operation, Peer
 from kernels.ops.decode import cuda, native, triton, wrong
 from kernels.ops.decode.cases import CASES, cost, few, full, make_inputs
+from kernels.ops.decode.in_order import in_order
 from kernels.ops.decode.native import gathered
 
 
@@ -119,9 +121,10 @@ def sdpa_flash(q, k, v, lengths, table=None, scale=None):
 
 
 OPERATION = Operation(
-    **levels.of_modules("decode", native, triton, cuda, lse="float32"),
+    **levels.from_modules("decode", native, triton, cuda, lse="float32"),
     reference=reference,
     baseline=plain_decode,
+    second_baseline={"float32": in_order},
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     peers=(*levels.torch_peers(torch_decode), Peer("sdpa-flash", lambda: sdpa_flash, full)),

@@ -71,12 +71,12 @@ def by_parts(file, name, most, threads, parameters, q, k, v, lengths, table, sca
     blocks = -(-H // heads // most)
     many = parts(B * heads * blocks, k, table)
     values = torch.empty((B, H, many, D), dtype=torch.float32, device=q.device)
-    of_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
+    softmax_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
     size = 16 // q.itemsize if heads_in_vectors(k, v) else 1
-    arguments = (*tensors, values, of_parts, *numbers(q, k, v, table, scale))
+    arguments = (*tensors, values, softmax_parts, *numbers(q, k, v, table, scale))
     kernel(file, name, q.dtype, size, width(D), *parameters)((many, B * heads, blocks), (threads,), arguments)
     join = kernel(FILE, "decode_join", q.dtype, width(D))
-    join((-(-queries // 4),), (128,), (values, of_parts, lengths, y, lse, queries, H, D, many))
+    join((-(-queries // 4),), (128,), (values, softmax_parts, lengths, y, lse, queries, H, D, many))
     return y, lse
 
 

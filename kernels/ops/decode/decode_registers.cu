@@ -95,9 +95,10 @@ __global__ void __launch_bounds__(32 * WARPS, 4)
             for (int a = 0; a < AHEAD && at + a * TOGETHER < KEYS; ++a)
                 for (int c = 0; c < PACKS; ++c) {
                     const Floats<SIZE> value = widened<T, SIZE>(packs[a][c]);
-                    for (int h = 0; h < HEADS; ++h)
-                        for (int i = 0; i < SIZE; ++i)
-                            sums[h][c * SIZE + i] += weights[at + a * TOGETHER][h] * value.at[i];
+                    for (int h = 0; h < HEADS; ++h) {
+                        const float weight = weights[at + a * TOGETHER][h];
+                        for (int i = 0; i < SIZE; ++i) sums[h][c * SIZE + i] += weight * value.at[i];
+                    }
                 }
         }
         __syncwarp();  // before the weights are overwritten

@@ -49,9 +49,9 @@ def decode_split_kernel(
     begin, end = part * share, tl.minimum((part + 1) * share, length)
     if begin >= end:
         return
-    of_group = tl.program_id(2) * HEADS + tl.arange(0, HEADS)
-    query, lanes = b * H + head * GROUP + of_group, tl.arange(0, BLOCK_D)
-    mine = (of_group < GROUP)[:, None] & (lanes < D)[None, :]
+    member = tl.program_id(2) * HEADS + tl.arange(0, HEADS)
+    query, lanes = b * H + head * GROUP + member, tl.arange(0, BLOCK_D)
+    mine = (member < GROUP)[:, None] & (lanes < D)[None, :]
     q = tl.load(q_ptr + query[:, None] * D + lanes[None, :], mask=mine, other=0.0)
     k_ptr += head.to(tl.int64) * k_head
     v_ptr += head.to(tl.int64) * v_head
@@ -76,8 +76,8 @@ def decode_split_kernel(
 
     at = query * PARTS + part
     tl.store(values_ptr + at[:, None] * D + lanes[None, :], values, mask=mine)
-    tl.store(parts_ptr + 2 * at, largest, mask=of_group < GROUP)
-    tl.store(parts_ptr + 2 * at + 1, total, mask=of_group < GROUP)
+    tl.store(parts_ptr + 2 * at, largest, mask=member < GROUP)
+    tl.store(parts_ptr + 2 * at + 1, total, mask=member < GROUP)
 
 
 @triton.jit
@@ -92,9 +92,9 @@ def decode_join_kernel(
     total, largest = 0.0, float("-inf")
     for start in range(0, used, SLOTS):
         inside, at = start + slots < used, query * PARTS + start + slots
-        of_parts = tl.load(parts_ptr + 2 * at, mask=inside, other=float("-inf"))
-        larger = tl.maximum(largest, tl.max(of_parts, 0))
-        weights, fade = tl.exp2(of_parts - larger), tl.exp2(largest - larger)
+        part_largest = tl.load(parts_ptr + 2 * at, mask=inside, other=float("-inf"))
+        larger = tl.maximum(largest, tl.max(part_largest, 0))
+        weights, fade = tl.exp2(part_largest - larger), tl.exp2(largest - larger)
         total = total * fade + tl.sum(weights * tl.load(parts_ptr + 2 * at + 1, mask=inside, other=0.0), 0)
         mask = inside[:, None] & (lanes < D)[None, :]
         come = tl.load(values_ptr + at[:, None] * D + lanes[None, :], mask=mask, other=0.0)
@@ -123,15 +123,15 @@ def split(q, k, v, lengths, table, scale):
     blocks = triton.cdiv(H // heads, options["HEADS"])
     many = parts(B * heads * blocks, k, table)
     values = torch.empty((B, H, many, D), dtype=torch.float32, device=q.device)
-    of_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
+    softmax_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
     capacity = size if table is None else size * table.shape[1]
     scale = (D**-0.5 if scale is None else scale) * LOG2_E.value
-    tensors = q, k, v, lengths, None if table is None else table.contiguous(), values, of_parts
+    tensors = q, k, v, lengths, None if table is None else table.contiguous(), values, softmax_parts
     numbers = *strides(k, v), H, H // heads, capacity, pages, scale
     constants = options | {"D": D, "PAGE": 0 if table is None else size} | ASSERTING
     launch(decode_split_kernel, (many, B * heads, blocks), *tensors, *numbers, **constants)
     constants = {"D": D, "KEYS": options["KEYS"], "SLOTS": SLOTS, "BLOCK_D": options["BLOCK_D"]}
-    launch(decode_join_kernel, (B * H,), values, of_parts, lengths, y, lse, H, many, **constants)
+    launch(decode_join_kernel, (B * H,), values, softmax_parts, lengths, y, lse, H, many, **constants)
     return y, lse
 
 

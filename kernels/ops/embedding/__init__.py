@@ -59,13 +59,13 @@ def backward_cost(case: Case) -> Cost:
 
 
 OPERATION = Operation(
-    **levels.of_modules("embedding", native, triton, cuda),
+    **levels.from_modules("embedding", native, triton, cuda),
     reference=reference,
     **levels.against_torch(torch_embedding),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     # The indices and a row for each read, and each row written; as if no row came twice.
-    cost=partial(Cost.of_rows, matrices=2, row_bytes=8, operations=0),
+    cost=partial(Cost.rowwise, matrices=2, row_bytes=8, operations=0),
     backward_cost=backward_cost,
     cases=CASES,
     few=few,

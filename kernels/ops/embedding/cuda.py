@@ -44,16 +44,23 @@ def collect(dy, index, weight, padding_idx):
     if not dweight.numel():
         return dweight
     (V, D), tokens = weight.shape, index.numel()
-    rows = as_rows(dy)
+    by_token = tokens < V
+    if by_token:  # fewer blocks than one for each row; what has no token stays zero
+        size = pack_size(dweight.numel(), dweight)
+        blocks = -(-dweight.numel() // (256 * size))
+        kernel(FILE, "embedding_zeros", dweight.dtype, size)((blocks,), (256,), (dweight, dweight.numel()))
+    if not tokens:
+        return dweight
+    rows, index = as_rows(dy), index.contiguous()
     first, following = (torch.empty(n, dtype=torch.int32, device=dy.device) for n in (V, tokens))
     warps = min(max(-(-tokens // SHORTEST), 1), WARPS)
     stretch = -(-tokens // (warps * WARP)) * WARP
-    given = (index.contiguous(), first, following, tokens, stretch, V, -1 if padding_idx is None else padding_idx)
+    given = (index, first, following, tokens, stretch, V, -1 if padding_idx is None else padding_idx)
     kernel(FILE, "embedding_chains", ROWS, WARPS)((-(-V // ROWS),), (WARP, warps), given)
     size = pack_size(D, rows, dweight)
     threads = min(scalar_threads(D // size), 256)
-    grid = V, -(-D // (size * threads))
-    arguments = (rows, first, following, dweight, rows.stride(0), D)
+    grid = tokens if by_token else V, -(-D // (size * threads))
+    arguments = (rows, index if by_token else None, first, following, dweight, rows.stride(0), D)
     kernel(FILE, "embedding_backward_collect", dy.dtype, size)(grid, (threads,), arguments)
     return dweight
 

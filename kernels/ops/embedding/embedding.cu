@@ -103,18 +103,29 @@ __global__ void embedding_chains(const long long* index, int* first, int* next, 
     }
 }
 
-// Block (i, part): each thread adds up a pack of columns of row i along the row's chain, and writes it once. A row without tokens
-// is written too: nothing need be zeroed before.
+// A thread of a block of 256 clears a pack.
 template <typename T, int SIZE>
-__global__ void embedding_backward_collect(const T* dy, const int* first, const int* next, T* dweight,
+__global__ void embedding_zeros(T* dweight, long long count)
+{
+    const long long at = (blockIdx.x * 256LL + threadIdx.x) * SIZE;
+    if (at < count) store_floats(dweight + at, Floats<SIZE>{});
+}
+
+// Each thread adds up a pack of columns of a row along the row's chain, and writes it once. Block (i, part) has row i, also one
+// without tokens: nothing need be zeroed before. With an index, block (t, part) has the row of token t if it begins with t, and
+// rows without tokens are zeros before.
+template <typename T, int SIZE>
+__global__ void embedding_backward_collect(const T* dy, const long long* index, const int* first, const int* next, T* dweight,
                                            long long dy_stride, int D)
 {
     const int j = (blockIdx.y * blockDim.x + threadIdx.x) * SIZE;
-    if (j >= D) return;
+    const long long row = index ? index[blockIdx.x] : blockIdx.x;
+    const int begin = first[row];
+    if (j >= D || (index && begin != blockIdx.x)) return;
     Floats<SIZE> sum = {};
-    for (int t = first[blockIdx.x]; t >= 0; t = next[t]) {
+    for (int t = begin; t >= 0; t = next[t]) {
         const Floats<SIZE> come = load_floats<SIZE>(dy + t * dy_stride + j);
         for (int i = 0; i < SIZE; ++i) sum.at[i] += come.at[i];
     }
-    store_floats(dweight + (long long)blockIdx.x * D + j, sum);
+    store_floats(dweight + row * D + j, sum);
 }

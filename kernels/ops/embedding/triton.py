@@ -16,6 +16,7 @@ from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
 WIDEST_BLOCK = 1_024
+FEW = 192  # tokens that one kernel compares with all others, where a sort takes several
 TOKENS = 64  # that look for the next ones like them, and that they are compared with at once
 
 
@@ -149,6 +150,8 @@ def collect(dy, index, weight, padding_idx):
 
 def by_sorting(dy, index, weight, padding_idx):
     """Deterministic: the sort is stable, and a row adds up its tokens in their order."""
+    if index.numel() <= FEW:
+        return collect(dy, index, weight, padding_idx)
     dweight = empty_contiguous(weight)
     if not dweight.numel():
         return dweight

@@ -51,7 +51,7 @@ def cost(case: Case) -> Cost:
 
 
 OPERATION = Operation(
-    **levels.of_modules("histogram", native, triton, cuda, counts="int64"),
+    **levels.from_modules("histogram", native, triton, cuda, counts="int64"),
     reference=reference,
     **levels.against_torch(torch_histogram),
     make_inputs=make_inputs,

@@ -92,7 +92,7 @@ def quack_unsupported(case: Case, machine: Machine) -> str | None:
 
 
 OPERATION = Operation(
-    **levels.of_modules(
+    **levels.from_modules(
         "layer_norm", native, (triton_forward.FORWARD, triton_backward.BACKWARD), (cuda.FORWARD, cuda_backward.BACKWARD)
     ),
     reference=reference,
@@ -105,10 +105,10 @@ OPERATION = Operation(
         Peer("quack", quack, unsupported=quack_unsupported),
     ),
     # x, weight and bias read once, y written once; 8 operations an element, as in the formula.
-    cost=partial(Cost.of_rows, matrices=2, vectors=2, operations=8),
+    cost=partial(Cost.rowwise, matrices=2, vectors=2, operations=8),
     # dy, x and weight read once, dx, dweight and dbias written once; 5 operations for the normalised row, 4 for the two sums in
     # dx, 4 for dx, 2 for dweight and 1 for dbias.
-    backward_cost=partial(Cost.of_rows, matrices=3, vectors=3, operations=16),
+    backward_cost=partial(Cost.rowwise, matrices=3, vectors=3, operations=16),
     cases=CASES,
     few=few,
 )

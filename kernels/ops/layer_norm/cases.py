@@ -20,6 +20,7 @@ CASES = row_cases(
         *each((4, 96), params={"weight": None}),
         *each((4, 96), params={"bias": None}),
         *each((4, 96), params={"weight": None, "bias": None}),
+        *each((2, LONG - 1)),
     )
 )
 

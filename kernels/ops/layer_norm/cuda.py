@@ -9,8 +9,8 @@ Rungs, plain to best:
 Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
 1,024 threads. Other rows are kept in shared memory, which a row may enter at any place, and which a cluster of blocks may
 share; those that do not fit there go to `warp`. On the last rung few rows have kernels of their own: where all are on the GPU
-at a time, weight and bias are asked for with the row, and rows of vectors too wide for a block are divided among blocks
-that know nothing of each other (cuda_split.py).
+at a time, weight and bias are asked for with the row, and rows too wide for that and for `reread` are divided among blocks that
+know nothing of each other (cuda_split.py).
 """
 
 from pathlib import Path
@@ -24,6 +24,7 @@ from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.rows import (
     MOST_THREADS,
     VECTOR_BYTES,
+    block_of_rows,
     in_vectors,
     one_block_a_row,
     pack_size,
@@ -33,7 +34,6 @@ from kernels.cuda.rows import (
 )
 from kernels.cuda.shared_rows import SHARED_ROWS, launch_shared_rows
 from kernels.cuda.template import TYPES, kernel
-from kernels.hardware import WARP
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda_split
 from kernels.ops.layer_norm.cuda_split import SPLIT, split
@@ -48,6 +48,7 @@ NAMES = {dtype: f"layer_norm_block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
 WIDEST_IN_REGISTERS = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
+WIDEST_OF_FEW = 12_288  # and one row, with weight and bias; not timed yet
 
 
 def launch(
@@ -83,9 +84,8 @@ def shared(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
 
 def vector_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
     """VECTORS, THREADS, ROWS and FULL of the kernel `vector` for rows of N."""
-    threads = threads_of_row(N)
+    threads, rows = block_of_rows(threads_of_row(N), vectors_of_thread(N, 1, itemsize))
     vectors = vectors_of_thread(N, threads, itemsize)
-    rows = 2 if threads == WARP else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
     return vectors, threads, rows, vectors * threads * VECTOR_BYTES == N * itemsize
 
 
@@ -109,9 +109,10 @@ def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
     y, rows, weight, bias = empty_contiguous(x), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
     size = pack_size(N, rows, weight, bias, y)
-    threads = threads_of_few(N, size)
-    launched = kernel(FEW_SOURCE, "layer_norm_few", x.dtype, size, -(-N // (size * threads)), threads)
-    launched((M,), (threads,), (rows, weight, bias, y, rows.stride(0), N, np.float32(eps)))
+    threads, height = block_of_rows(threads_of_few(N, size), -(-N // size))
+    launched = kernel(FEW_SOURCE, "layer_norm_few", x.dtype, size, -(-N // (size * threads)), threads, height)
+    arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
+    launched((-(-M // height),), (threads, height), arguments)
     return y
 
 
@@ -122,16 +123,17 @@ def reread_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
 
 
 def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    N = x.shape[-1]
-    if not x.numel() or not WIDEST_IN_REGISTERS < N:
-        of_few = x.numel() and at_once(x.numel() // N, N, x.device)
-        return (few if of_few else vector)(x, weight, bias, eps)
-    rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
-    too_wide, vectors = threads_of_row(N) > MOST_THREADS, in_vectors(N, rows, weight, bias)
-    if vectors and too_wide and few_rows(rows.shape[0], x.device):
-        return split(x, weight, bias, eps)
-    if not vectors or too_wide:
+    M, N = x.shape[:-1].numel(), x.shape[-1]
+    if not x.numel():
         return vector(x, weight, bias, eps)
+    if at_once(M, N, x.device) if N <= WIDEST_IN_REGISTERS else N <= WIDEST_OF_FEW and few_rows(M, x.device):
+        return few(x, weight, bias, eps)
+    if N <= WIDEST_IN_REGISTERS:
+        return vector(x, weight, bias, eps)
+    rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
+    fits = threads_of_row(N) <= MOST_THREADS and in_vectors(N, rows, weight, bias)
+    if not fits:
+        return (split if few_rows(M, x.device) else vector)(x, weight, bias, eps)
     y = empty_contiguous(x)
     parameters = _, threads, _, _ = reread_parameters(N, x.itemsize)
     launched = kernel(VECTOR_SOURCE, "layer_norm_reread", x.dtype, *parameters)

@@ -1,4 +1,4 @@
-"""Level 5: the Python side of layer_norm_backward.cu and layer_norm_backward_vector.cu.
+"""Level 5: the Python side of layer_norm_backward.cu, layer_norm_backward_vector.cu and layer_norm_backward_few.cu.
 
 Rungs, plain to best:
     atomics     one block a row; dweight and dbias by atomic additions.
@@ -6,9 +6,11 @@ Rungs, plain to best:
     queue       16-byte loads, all sums in registers, the next rows on their way.
     cluster     wide rows: as queue, a row shared by the blocks of a cluster.
 
-Each takes (dy, x, weight, bias, eps) and gives (dx, dweight or None, dbias or None). The last two need rows of whole 16-byte
-vectors, up to 8,192 and 32,768 columns, and the last a GPU of sm_90 or newer. Other rows go from `queue` to `partials`, and
-from `cluster`, where they are not narrow, to the kernels of cuda_split.py, as do few rows for clusters.
+Each takes (dy, x, weight, bias, eps) and gives (dx, dweight or None, dbias or None). The third is for rows of up to 8,192
+columns which start alike in all matrices: narrow ones with a 16-byte vector, others anywhere in one. The last needs rows of
+whole vectors, up to 32,768 columns, and a GPU of sm_90 or newer. Other rows go from `queue` to `partials`, and from `cluster`,
+where they are not narrow, to the kernels of cuda_split.py, as do few rows for clusters. Before all that the last rung gives a
+matrix that one block has room for to that block, and few rows that are not whole vectors to as many blocks as they need.
 """
 
 from pathlib import Path
@@ -17,10 +19,22 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE, with_includes
-from kernels.cuda.queue import blocks_of_row, fits_block, fits_cluster, queue_launch
-from kernels.cuda.rows import COLUMN_SUMS, NORM_COLUMNS, column_sums, in_vectors, norm_columns, one_block_a_row
+from kernels.cuda.few import few_gradients
+from kernels.cuda.includes import with_includes
+from kernels.cuda.queue import NARROWEST_PEELED, blocks_of_row, can_be_peeled, fits_block, fits_cluster, queue_launch
+from kernels.cuda.rows import (
+    COLUMN_SUMS,
+    NARROW_THREADS,
+    NORM_COLUMNS,
+    VECTOR_BYTES,
+    column_sums,
+    in_vectors,
+    norm_columns,
+    one_block_a_row,
+    power_of_2_from,
+)
 from kernels.cuda.template import kernel
+from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda_split
 from kernels.ops.layer_norm.cases import too_many_atomics
@@ -31,6 +45,8 @@ from kernels.unsupported import first_of, needs_compiler
 
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
 VECTOR_SOURCE = Path(__file__).with_name("layer_norm_backward_vector.cu")
+FEW_SOURCE, NARROW_SOURCE = (Path(__file__).with_name(f"layer_norm_backward_{name}.cu") for name in ("few", "narrow"))
+NARROW_BLOCKS = 4  # of a multiprocessor; not timed yet
 
 
 def empty_gradients(x, weight, bias) -> Gradients:
@@ -70,11 +86,12 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
     return dx, dweight, dbias
 
 
-def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
-    """The gradients by the kernel of layer_norm_backward_vector.cu, with `cluster` blocks to a row."""
+def in_registers(dy, x, weight, bias, eps, cluster: int = 1, peeled: bool = False) -> Gradients:
+    """The gradients by the kernel of layer_norm_backward_vector.cu, with `cluster` blocks to a row of the matrices dy and x."""
     dx, dweight, dbias = empty_gradients(x, weight, bias)
     M, N = x.shape
-    launched, G, (grid, block, shared_bytes) = queue_launch(VECTOR_SOURCE, "layer_norm_backward_vector", x, cluster)
+    name = "layer_norm_backward_vector"
+    launched, G, (grid, block, shared_bytes) = queue_launch(VECTOR_SOURCE, name, x, cluster, peeled=peeled)
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))
     launched(grid, block, arguments, shared_mem=shared_bytes)
@@ -82,35 +99,67 @@ def in_registers(dy, x, weight, bias, eps, cluster: int) -> Gradients:
     return dx, dweight, dbias
 
 
+def queued(dy, x, weight, bias, eps) -> Gradients | None:
+    """The gradients with a block to a row; None where the rows do not fit."""
+    if not x.numel():
+        return None
+    dys, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+    peeled = not in_vectors(x.shape[-1], dys, rows, columns)
+    if not fits_block(x, peeled=peeled) or (peeled and not can_be_peeled(dys, rows)):
+        return None
+    dx, dweight, dbias = in_registers(dys, rows, columns, bias, eps, peeled=peeled)
+    return dx.view(x.shape), dweight, dbias
+
+
 def queue(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU: which rows a block adds up, and in which order, is fixed."""
-    if fits_block(x):
-        dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-        if in_vectors(x.shape[-1], dy_rows, rows, columns):
-            dx, dweight, dbias = in_registers(dy_rows, rows, columns, bias, eps, cluster=1)
-            return dx.view(x.shape), dweight, dbias
-    return partials(dy, x, weight, bias, eps)
+    return queued(dy, x, weight, bias, eps) or partials(dy, x, weight, bias, eps)
+
+
+def narrow(dy, x, weight, bias, eps) -> Gradients:
+    """The gradients of contiguous rows that are no whole vectors, too narrow to be peeled."""
+    dx, dweight, dbias = empty_gradients(x, weight, bias)
+    M, N = x.shape
+    lanes = power_of_2_from(-(-N // 4))
+    height = NARROW_THREADS // lanes
+    chunk = 2 * height
+    G = min(-(-M // chunk), NARROW_BLOCKS * multiprocessors(x.device))
+    partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
+    launched = kernel(NARROW_SOURCE, NARROW_SOURCE.stem, x.dtype, lanes, -(-N // lanes), NARROW_THREADS, chunk)
+    arguments = (dy, x, weight, dx, partial, M, N, np.float32(eps))
+    launched((G,), (lanes, height), arguments, shared_mem=2 * chunk * N * x.itemsize)
+    column_sums(partial, dweight, dbias)
+    return dx, dweight, dbias
+
+
+def many(dy, x, weight, bias, eps) -> Gradients:
+    """The gradients of other matrices."""
+    M, N = x.shape
+    if not x.numel() or N < NARROWEST:
+        in_line = all(one.is_contiguous() and one.data_ptr() % VECTOR_BYTES == 0 for one in (dy, x))
+        if x.numel() and N < NARROWEST_PEELED and in_line and not in_vectors(N, dy, x, weight):
+            return narrow(dy, x, weight, bias, eps)
+        return queue(dy, x, weight, bias, eps)
+    if gradients := queued(dy, x, weight, bias, eps):
+        return gradients
+    # Of few rows a cluster would walk over two or three: each is divided among more blocks instead.
+    walks = not few_rows(M, x.device, rows_per_multiprocessor=2)
+    if walks and fits_cluster(x) and in_vectors(N, dy, x, weight):
+        return in_registers(dy, x, weight, bias, eps, blocks_of_row(N))
+    return split_backward(dy, x, weight, bias, eps)
 
 
 def cluster(dy, x, weight, bias, eps) -> Gradients:
-    """Deterministic on one kind of GPU: which rows a cluster adds up, and in which order, is fixed."""
-    N = x.shape[-1]
-    if not x.numel() or N < NARROWEST:
-        return queue(dy, x, weight, bias, eps)
-    dy_rows, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-    vectors = in_vectors(N, dy_rows, rows, columns)
-    if vectors and fits_block(x):
-        return queue(dy, x, weight, bias, eps)
-    # Of few rows a cluster would walk over two or three: each is divided among more blocks instead.
-    if vectors and fits_cluster(x) and not few_rows(rows.shape[0], x.device, of_multiprocessor=2):
-        dx, dweight, dbias = in_registers(dy_rows, rows, columns, bias, eps, blocks_of_row(N))
-        return dx.view(x.shape), dweight, dbias
-    return split_backward(dy, x, weight, bias, eps)
+    """Deterministic on one kind of GPU: which rows a block or cluster adds up, and in which order, is fixed."""
+    dys, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
+    found = few_gradients(FEW_SOURCE, (dys, rows), columns, eps, sums=(columns, bias))
+    dx, dweight, dbias = found or many(dys, rows, columns, bias, eps)
+    return dx.view(x.shape), dweight, dbias
 
 
 ATOMICS = (SOURCE, Path(__file__))
 PARTIALS = (SOURCE, NORM_COLUMNS, COLUMN_SUMS, Path(__file__))
-VECTOR = (VECTOR_SOURCE, DEVICE / "vectors.cuh", DEVICE / "reductions.cuh", COLUMN_SUMS, Path(__file__))
+VECTOR = (*with_includes(VECTOR_SOURCE), COLUMN_SUMS, Path(__file__))
 BACKWARD = (
     Variant(
         5,
@@ -137,7 +186,13 @@ BACKWARD = (
         "cluster",
         cluster,
         "wide rows: shared by the blocks of a cluster",
-        (*VECTOR, *with_includes(BACKWARD_SPLIT), Path(cuda_split.__file__)),
+        (
+            *VECTOR,
+            *with_includes(FEW_SOURCE),
+            *with_includes(NARROW_SOURCE),
+            *with_includes(BACKWARD_SPLIT),
+            Path(cuda_split.__file__),
+        ),
         needs_compiler,
     ),
 )

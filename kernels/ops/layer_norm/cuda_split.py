@@ -17,7 +17,7 @@ from kernels.ops.layer_norm.native import Gradients
 from kernels.row_parts import columns_of_part, threads_of_part
 
 SPLIT, BACKWARD_SPLIT = (Path(__file__).with_name(f"layer_norm_{name}.cu") for name in ("split", "backward_split"))
-HEIGHT = 8  # rows that a block has under way
+HEIGHT = 8  # rows that a block has in flight
 
 
 def split(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
@@ -42,16 +42,16 @@ def split_backward(dy, x, weight, bias, eps) -> Gradients:
     strides = dy.stride(0), x.stride(0)
     parts = torch.empty((M, -(-N // columns), 4), dtype=torch.float32, device=x.device)
     statistics = torch.empty((M, 4), dtype=torch.float32, device=x.device)
-    of_parts = kernel(BACKWARD_SPLIT, "layer_norm_backward_parts", x.dtype, size)
-    of_parts(parts.shape[:2], (threads_of_part(columns),), (dy, x, weight, parts, *strides, N))
+    write_parts = kernel(BACKWARD_SPLIT, "layer_norm_backward_parts", x.dtype, size)
+    write_parts(parts.shape[:2], (threads_of_part(columns),), (dy, x, weight, parts, *strides, N))
     arguments = (parts, statistics, M, parts.shape[1], columns, N, np.float32(eps))
     kernel(BACKWARD_SPLIT, "layer_norm_backward_joined", 8)((-(-M // 8),), (32, 8), arguments)
 
     across = -(-N // (32 * size))
     G = min(max(HEIGHT * multiprocessors(x.device) // across, 1), -(-M // HEIGHT))
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device) if G > 1 else None
-    of_tiles = (dy, x, weight, statistics, dx, dweight, dbias, partial, *strides, M, N)
-    kernel(BACKWARD_SPLIT, "layer_norm_backward_tiles", x.dtype, size)((across, G), (32, HEIGHT), of_tiles)
+    tile_arguments = (dy, x, weight, statistics, dx, dweight, dbias, partial, *strides, M, N)
+    kernel(BACKWARD_SPLIT, "layer_norm_backward_tiles", x.dtype, size)((across, G), (32, HEIGHT), tile_arguments)
     if partial is not None:
         column_sums(partial, dweight, dbias)
     return dx, dweight, dbias

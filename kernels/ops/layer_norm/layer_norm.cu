@@ -63,16 +63,16 @@ __device__ float warp_sum(float value)
     return value;
 }
 
-// The sum of `value` over the blockDim.x threads that share a row, given to each. A second sum takes another `of_warp`,
+// The sum of `value` over the blockDim.x threads that share a row, given to each. A second sum takes another `warp_parts`,
 // so that no barrier is needed between reading the one and writing the other.
-__device__ float row_sum(float value, float* of_warp)
+__device__ float row_sum(float value, float* warp_parts)
 {
     value = warp_sum(value);
     if (blockDim.x == 32) return value;
     int lane = threadIdx.x % 32;
-    if (lane == 0) of_warp[threadIdx.x / 32] = value;
+    if (lane == 0) warp_parts[threadIdx.x / 32] = value;
     __syncthreads();
-    return warp_sum(lane < blockDim.x / 32 ? of_warp[lane] : 0.0f);
+    return warp_sum(lane < blockDim.x / 32 ? warp_parts[lane] : 0.0f);
 }
 
 // A multiple of 32 threads.
@@ -80,20 +80,20 @@ template <typename T>
 __global__ void layer_norm_warp(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N,
                                 float eps)
 {
-    __shared__ float of_warp[2][32];
+    __shared__ float warp_parts[2][32];
     x += blockIdx.x * row_stride;
     y += (long long)blockIdx.x * N;
 
     float sum = 0.0f;
     for (int j = threadIdx.x; j < N; j += blockDim.x) sum += (float)x[j];
-    float mean = row_sum(sum, of_warp[0]) / N;
+    float mean = row_sum(sum, warp_parts[0]) / N;
 
     float squares = 0.0f;
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
         float centred = (float)x[j] - mean;
         squares += centred * centred;
     }
-    float rstd = rsqrtf(row_sum(squares, of_warp[1]) / N + eps);
+    float rstd = rsqrtf(row_sum(squares, warp_parts[1]) / N + eps);
 
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
         float value = ((float)x[j] - mean) * rstd;

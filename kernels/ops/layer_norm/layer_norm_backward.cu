@@ -25,15 +25,15 @@ __device__ float warp_sum(float value)
     return value;
 }
 
-// The sum of `value` over the block, given to every thread. Each of the sums over a row has an `of_warp` of its own, so
+// The sum of `value` over the block, given to every thread. Each of the sums over a row has a `warp_parts` of its own, so
 // that no barrier is needed between reading the one and writing the other.
-__device__ float block_sum(float value, float* of_warp)
+__device__ float block_sum(float value, float* warp_parts)
 {
     value = warp_sum(value);
     int lane = threadIdx.x % 32;
-    if (lane == 0) of_warp[threadIdx.x / 32] = value;
+    if (lane == 0) warp_parts[threadIdx.x / 32] = value;
     __syncthreads();
-    return warp_sum(lane < blockDim.x / 32 ? of_warp[lane] : 0.0f);
+    return warp_sum(lane < blockDim.x / 32 ? warp_parts[lane] : 0.0f);
 }
 
 // g of a column. The product is rounded: fused into the subtraction of the mean of g, it would leave its rounding in dx where
@@ -52,10 +52,10 @@ struct Row {
 template <typename T>
 __device__ Row row_of(const T* dy, const T* x, const T* weight, int N, float eps)
 {
-    __shared__ float of_warp[4][32];
+    __shared__ float warp_parts[4][32];
     float sum = 0.0f;
     for (int j = threadIdx.x; j < N; j += blockDim.x) sum += (float)x[j];
-    float mean = block_sum(sum, of_warp[0]) / N;
+    float mean = block_sum(sum, warp_parts[0]) / N;
 
     float squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
@@ -65,8 +65,8 @@ __device__ Row row_of(const T* dy, const T* x, const T* weight, int N, float eps
         g_sum += g;
         gc_sum += g * centred;
     }
-    float rstd = rsqrtf(block_sum(squares, of_warp[1]) / N + eps);
-    return {mean, rstd, block_sum(g_sum, of_warp[2]) / N, block_sum(gc_sum, of_warp[3]) * rstd / N};
+    float rstd = rsqrtf(block_sum(squares, warp_parts[1]) / N + eps);
+    return {mean, rstd, block_sum(g_sum, warp_parts[2]) / N, block_sum(gc_sum, warp_parts[3]) * rstd / N};
 }
 
 // M blocks; dweight and dbias are zeros before.

@@ -12,17 +12,7 @@
 //
 // dy and x are read twice. Rows are whole packs of SIZE values, of which parts has any number of threads, whole warps.
 
-#include "row_parts.cuh"
-
-// Sums over the part: of (x - mean)², of g and of g * (x - mean).
-struct alignas(16) Part {
-    float mean, squares, g, gc;
-};
-
-// Of a whole row; g and gn are means.
-struct alignas(16) Row {
-    float mean, rstd, g, gn;
-};
+#include "layer_norm_backward_row.cuh"
 
 // SIZE columns of g from those of dy. The product is rounded: fused into the subtraction of the mean of g, it would leave its
 // rounding in dx where the two are equal.
@@ -40,9 +30,9 @@ template <typename T, int SIZE>
 __global__ void layer_norm_backward_parts(const T* dy, const T* x, const T* weight, Part* parts, long long dy_stride,
                                           long long x_stride, int N)
 {
-    __shared__ float of_warp[4][32];
+    __shared__ float warp_parts[4][32];
     const Columns columns(blockIdx.y, N);
-    auto column = [&](int k) { return columns.of_pack<SIZE>(k); };
+    auto column = [&](int k) { return columns.pack_start<SIZE>(k); };
     x += blockIdx.x * x_stride;
     dy += blockIdx.x * dy_stride;
     Pack<T, SIZE> xs[VALUES / SIZE], dys[VALUES / SIZE];
@@ -53,7 +43,7 @@ __global__ void layer_norm_backward_parts(const T* dy, const T* x, const T* weig
     for (int k = 0; k < VALUES / SIZE; ++k)
         if (column(k) < columns.end)
             for (float value : widened(xs[k]).at) sum += value;
-    const float mean = row_sum(sum, of_warp[0]) / (columns.end - columns.first);
+    const float mean = row_sum(sum, warp_parts[0]) / (columns.end - columns.first);
     for (int k = 0; k < VALUES / SIZE; ++k) {
         if (column(k) >= columns.end) continue;
         const Floats<SIZE> values = widened(xs[k]), g = g_of(widened(dys[k]), weight, column(k));
@@ -64,32 +54,21 @@ __global__ void layer_norm_backward_parts(const T* dy, const T* x, const T* weig
             gc_sum += g.at[v] * centred;
         }
     }
-    squares = row_sum(squares, of_warp[1]);
-    g_sum = row_sum(g_sum, of_warp[2]);
-    gc_sum = row_sum(gc_sum, of_warp[3]);
+    squares = row_sum(squares, warp_parts[1]);
+    g_sum = row_sum(g_sum, warp_parts[2]);
+    gc_sum = row_sum(gc_sum, warp_parts[3]);
     if (threadIdx.x == 0) parts[(long long)blockIdx.x * gridDim.y + blockIdx.y] = {mean, squares, g_sum, gc_sum};
 }
 
-// ceil(M / ROWS) blocks of (32, ROWS) threads: a warp a row, of which there are `count` parts with `of_part` columns each.
+// ceil(M / ROWS) blocks of (32, ROWS) threads: a warp a row, of which there are `count` parts with `part_columns` columns each.
 template <int ROWS>
-__global__ void layer_norm_backward_joined(const Part* parts, Row* rows, long long M, int count, int of_part, int N, float eps)
+__global__ void layer_norm_backward_joined(const Part* parts, Row* rows, long long M, int count, int part_columns,
+                                           int N, float eps)
 {
     const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
     if (i >= M) return;
-    parts += i * count;
-    const float mean = joined_mean(parts, count, of_part, N);
-    float squares = 0.0f, g = 0.0f, gc = 0.0f;
-    for (int p = threadIdx.x; p < count; p += 32) {
-        const Part part = parts[p];
-        const float apart = part.mean - mean;
-        squares += part.squares + columns_of(p, of_part, N) * apart * apart;
-        g += part.g;
-        gc += part.gc + part.g * apart;
-    }
-    const float rstd = rsqrtf(warp_sum(squares) / N + eps);
-    g = warp_sum(g) / N;
-    gc = warp_sum(gc) * rstd / N;
-    if (threadIdx.x == 0) rows[i] = {mean, rstd, g, gc};
+    const Row row = row_of(parts + i * count, count, part_columns, N, eps);
+    if (threadIdx.x == 0) rows[i] = row;
 }
 
 // (ceil(N / (32 * SIZE)), G) blocks of (32, HEIGHT) threads, of which those with the same threadIdx.x share columns and take

@@ -3,29 +3,28 @@
 //
 // A block walks from row to row. Its threads keep their columns, so the sums for dweight and dbias stay in registers. Rows
 // on their way queue in shared memory; a thread reads only what it copied itself, so the queue needs no barrier. A row
-// costs one barrier: each warp sums its part of the row around its own mean, and the parts are merged.
+// costs one barrier: each warp sums its part of the row around its own mean, and the parts are merged. Of narrow rows a warp
+// has several, each in as many lanes as it has vectors, and no barrier is needed.
 //
 // CLUSTER blocks share a row, each holding part of its columns; with more than 1 they exchange their parts through each
 // other's shared memory, which only a GPU of sm_90 or newer does.
+//
+// PEELED rows may start and end within a vector, those of dy, x and dx alike, and a block steps over whole vectors from one of
+// its rows to the next: so all rows of a thread start at the same place within one, and its columns stay its own. A vector that
+// is shared with a neighbouring row is copied as a whole; what is the neighbour's in it then counts as zeros.
 
 #include <cuda_pipeline_primitives.h>
 
+#include "cluster.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
-
-#if CLUSTER > 1
-#include <cooperative_groups.h>
-#define OF_CLUSTER __cluster_dims__(CLUSTER)
-#else
-#define OF_CLUSTER
-#endif
 
 // Part of a row: its mean, and sums of its columns: of (x - mean)², of g and of g * (x - mean).
 struct alignas(16) Part {
     float mean, squares, g, gc;
 };
 
-// The whole row of N columns from WIDTH parts of it, one a lane, with `columns` each (Chan, Golub and LeVeque 1979,
+// The whole row of N columns from WIDTH parts of it, one a lane, with `columns` each, or none (Chan, Golub and LeVeque 1979,
 // "Updating formulae and a pairwise algorithm for computing sample variances").
 template <int WIDTH>
 __device__ Part merged(Part part, float columns, int N)
@@ -36,49 +35,61 @@ __device__ Part merged(Part part, float columns, int N)
             warp_sum<WIDTH>(part.gc + part.g * apart)};
 }
 
-// A multiple of CLUSTER blocks of (THREADS, ROWS) threads; ROWS is 1 unless THREADS is 32. partial is G×2×N, as for the
-// kernel partials, with G = gridDim.x / CLUSTER. 2 * STAGES * VECTORS * THREADS * ROWS * 16 bytes of dynamic shared memory.
-template <typename T, int VECTORS, int THREADS, int ROWS, int STAGES, int BLOCKS, bool FULL>
-__global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS, BLOCKS)
+// A multiple of CLUSTER blocks of (THREADS, ROWS) threads, whole warps; THREADS is a power of two, and ROWS is 1 if that is
+// more than 32. partial is G×2×N, as for the kernel partials, with G = gridDim.x / CLUSTER. 2 * STAGES * VECTORS * THREADS *
+// ROWS * 16 bytes of dynamic shared memory.
+template <typename T, int VECTORS, int THREADS, int ROWS, int STAGES, int BLOCKS, bool FULL, bool PEELED = false>
+__global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     layer_norm_backward_vector(const T* dy, const T* x, const T* weight, T* dx, float* partial, long long dy_stride,
                                long long x_stride, long long M, int N, float eps)
 {
-    constexpr int SIZE = Vector<T>::SIZE, PAIRS = Vector<T>::PAIRS, WARPS = THREADS / 32, PARTS = CLUSTER * WARPS;
+    constexpr int SIZE = Vector<T>::SIZE, PAIRS = Vector<T>::PAIRS;
+    constexpr int LANES = THREADS < 32 ? THREADS : 32, WARP_ROWS = 32 / LANES;  // of a warp: lanes of a row, and rows
+    constexpr int WARPS = THREADS / LANES, PARTS = CLUSTER * WARPS;
     extern __shared__ uint4 queue[];
     __shared__ Part parts[2][PARTS];
     const int lane = threadIdx.x % 32, warp = blockIdx.x % CLUSTER * WARPS + threadIdx.x / 32;
     const int G = gridDim.x / CLUSTER, group = blockIdx.x / CLUSTER;
 
+    const long long first = (long long)group * ROWS + threadIdx.y, step = (long long)G * ROWS;
+    // The columns of the row before that are in the first vector of each row.
+    const int before = PEELED ? first * N % SIZE : 0;
+
     // Vector k of this thread, and of a warp of the row, is at these columns.
-    auto column = [&](int k) { return ((warp / WARPS * VECTORS + k) * THREADS + (int)threadIdx.x) * SIZE; };
+    auto column = [&](int k) { return ((warp / WARPS * VECTORS + k) * THREADS + (int)threadIdx.x) * SIZE - before; };
     auto inside = [&](int k) { return FULL || column(k) < N; };
+    auto has = [&](int k, int j) { return !PEELED || (0 <= column(k) + j && column(k) + j < N); };
+    auto whole = [&](int k) { return has(k, 0) && has(k, SIZE - 1); };
     auto columns_of = [&](int warp) {
         int columns = 0;
         for (int k = 0; k < VECTORS; ++k) {
-            int first = ((warp / WARPS * VECTORS + k) * WARPS + warp % WARPS) * 32 * SIZE;
-            columns += min(max(N - first, 0), 32 * SIZE);
+            int begin = ((warp / WARPS * VECTORS + k) * WARPS + warp % WARPS) * LANES * SIZE - before;
+            columns += max(min(N, begin + LANES * SIZE) - max(begin, 0), 0);
         }
-        return fmaxf(columns, 1);  // a part without columns is all zeros
+        return FULL ? VECTORS * LANES * SIZE : columns;
     };
-    const float of_warp = columns_of(warp), of_slot = columns_of(lane % PARTS);
+    // A warp without columns divides a sum of zeros.
+    const float slot_columns = columns_of(lane % PARTS), warp_columns = max(columns_of(warp), 1);
 
     auto place = [&](int stage, int k) {  // of x; of dy behind it
         return (Vector<T>*)queue + ((stage * VECTORS + k) * 2 * ROWS + threadIdx.y) * THREADS + threadIdx.x;
     };
+    // Behind the last row there is nothing to copy.
+    auto copied = [&](long long i, int k) { return i < M && inside(k) && (i < M - 1 || has(k, SIZE - 1)); };
     auto fetch = [&](long long i, int stage) {
         for (int k = 0; k < VECTORS; ++k)
-            if (i < M && inside(k)) {
+            if (copied(i, k)) {
                 __pipeline_memcpy_async(place(stage, k), x + i * x_stride + column(k), 16);
                 __pipeline_memcpy_async(place(stage, k) + ROWS * THREADS, dy + i * dy_stride + column(k), 16);
             }
         __pipeline_commit();
     };
-    const long long first = (long long)group * ROWS + threadIdx.y, step = (long long)G * ROWS;
     for (int stage = 0; stage < STAGES; ++stage) fetch(first + stage * step, stage);
 
     Vector<T> weights[VECTORS];
     for (int k = 0; k < VECTORS; ++k)
-        if (inside(k)) weights[k] = load_columns(weight, column(k), 1.0f);
+        if (inside(k))
+            weights[k] = PEELED ? load_columns_at(weight, column(k), N, 1.0f) : load_columns(weight, column(k), 1.0f);
     float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
     auto cluster = cooperative_groups::this_cluster();
@@ -86,25 +97,41 @@ __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS, BLOCKS)
 #endif
 
     int stage = 0, parity = 0;
-    for (long long i = first; i < M; i += step) {
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
+    for (long long i = first; i - threadIdx.y % WARP_ROWS < M; i += step) {
+        auto present = [&](int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
         __pipeline_wait_prior(STAGES - 1);
+        for (int k = 0; k < VECTORS; ++k)
+            if (present(k) && !whole(k)) {
+                T *xs = (T*)place(stage, k), *dys = (T*)(place(stage, k) + ROWS * THREADS);
+                for (int j = 0; j < SIZE; ++j) {
+                    if (!has(k, j))
+                        xs[j] = dys[j] = (T)0.0f;
+                    else if (!copied(i, k))
+                        xs[j] = x[i * x_stride + column(k) + j], dys[j] = dy[i * dy_stride + column(k) + j];
+                }
+            }
         Vector<T> xs[VECTORS] = {}, dys[VECTORS] = {};
         float2 sum = {0.0f, 0.0f}, squares = sum, g_sum = sum, gc_sum = sum;  // of even and of odd columns
         for (int k = 0; k < VECTORS; ++k) {
-            if (inside(k)) xs[k] = *place(stage, k), dys[k] = place(stage, k)[ROWS * THREADS];
+            if (present(k)) xs[k] = *place(stage, k), dys[k] = place(stage, k)[ROWS * THREADS];
             for (int p = 0; p < PAIRS; ++p) {
                 float2 x = to_float2(xs[k].at[p]);
                 sum.x += x.x;
                 sum.y += x.y;
             }
         }
-        float mean = warp_sum(sum.x + sum.y) / of_warp;
+        float mean = warp_sum<LANES>(sum.x + sum.y) / warp_columns;
         for (int k = 0; k < VECTORS; ++k)
-            if (inside(k))
+            if (present(k))
                 for (int p = 0; p < PAIRS; ++p) {
                     float2 x = to_float2(xs[k].at[p]), dy = to_float2(dys[k].at[p]);
                     float2 weight = to_float2(weights[k].at[p]);
                     float2 centred = {x.x - mean, x.y - mean}, g = {dy.x * weight.x, dy.y * weight.y};
+                    if (!whole(k)) {
+                        if (!has(k, 2 * p)) centred.x = 0.0f;
+                        if (!has(k, 2 * p + 1)) centred.y = 0.0f;
+                    }
                     squares.x += centred.x * centred.x;
                     squares.y += centred.y * centred.y;
                     g_sum.x += g.x;
@@ -112,7 +139,8 @@ __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS, BLOCKS)
                     gc_sum.x += g.x * centred.x;
                     gc_sum.y += g.y * centred.y;
                 }
-        Part row = {mean, warp_sum(squares.x + squares.y), warp_sum(g_sum.x + g_sum.y), warp_sum(gc_sum.x + gc_sum.y)};
+        Part row = {mean, warp_sum<LANES>(squares.x + squares.y), warp_sum<LANES>(g_sum.x + g_sum.y),
+                    warp_sum<LANES>(gc_sum.x + gc_sum.y)};
         if constexpr (PARTS > 1) {
 #if CLUSTER > 1
             if (lane < CLUSTER) *cluster.map_shared_rank(&parts[parity][warp], lane) = row;
@@ -122,13 +150,13 @@ __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS, BLOCKS)
             __syncthreads();
 #endif
             // The next row's parts go elsewhere, and to come back here takes two barriers.
-            row = merged<PARTS>(parts[parity][lane % PARTS], of_slot, N);
+            row = merged<PARTS>(parts[parity][lane % PARTS], slot_columns, N);
             parity ^= 1;
         }
 
-        float rstd = rsqrtf(row.squares / N + eps), of_g = -rstd * (row.g / N), of_gn = -rstd * (row.gc * rstd / N);
+        float rstd = rsqrtf(row.squares / N + eps), g_factor = -rstd * (row.g / N), gn_factor = -rstd * (row.gc * rstd / N);
         for (int k = 0; k < VECTORS; ++k)
-            if (inside(k)) {
+            if (present(k)) {
                 // Read again: kept in registers since the sums, x and dy would crowd out dweight and dbias.
                 Vector<T> out, xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS];
                 for (int p = 0; p < PAIRS; ++p) {
@@ -138,38 +166,49 @@ __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS, BLOCKS)
                     dweight[k][p].y += dy.y * n.y;
                     dbias[k][p].x += dy.x;
                     dbias[k][p].y += dy.y;
-                    from_float2(out.at[p], {dy.x * weight.x * rstd + of_g + n.x * of_gn,
-                                            dy.y * weight.y * rstd + of_g + n.y * of_gn});
+                    from_float2(out.at[p], {dy.x * weight.x * rstd + g_factor + n.x * gn_factor,
+                                            dy.y * weight.y * rstd + g_factor + n.y * gn_factor});
                 }
-                store(dx + i * N + column(k), out);
+                if (whole(k)) {
+                    store(dx + i * N + column(k), out);
+                } else {
+                    for (int j = 0; j < SIZE; ++j)
+                        if (has(k, j)) dx[i * N + column(k) + j] = ((T*)&out)[j];
+                }
             }
         fetch(i + STAGES * step, stage);  // into the place of this row
         stage = (stage + 1) % STAGES;
     }
 
-    // The sums of the ROWS rows side by side, into those of the last, one after the other in the space of the queue.
-    float4* of_columns = (float4*)queue + threadIdx.x;
-    if constexpr (ROWS > 1) {
-        __pipeline_wait_prior(0);
-        for (int y = 0; y < ROWS; ++y) {
-            __syncthreads();
-            if (threadIdx.y == y)
-                for (int k = 0; k < VECTORS; ++k)
-                    for (int p = 0; p < PAIRS; ++p) {
-                        float4& both = of_columns[(k * PAIRS + p) * THREADS];
-                        if (y > 0) {
-                            dweight[k][p].x += both.x, dweight[k][p].y += both.y;
-                            dbias[k][p].x += both.z, dbias[k][p].y += both.w;
-                        }
-                        both = {dweight[k][p].x, dweight[k][p].y, dbias[k][p].x, dbias[k][p].y};
-                    }
-        }
-    }
     partial += (long long)group * 2 * N;
-    if (threadIdx.y == ROWS - 1)
+    if constexpr (ROWS > 1 || PEELED) {
+        static_assert(CLUSTER == 1 || !PEELED && ROWS == 1, "a block has all columns");
+        // Rows side by side put their sums into the space of the queue, where they meet by column: peeled ones start at
+        // different places. Slots lie so that a warp finds its columns in as many banks, whether 1 or SIZE apart.
+        auto slot = [&](int y, int column) -> float& {
+            int at = y * VECTORS * THREADS * SIZE + column;
+            return ((float*)queue)[at ^ at / 32 % 8];
+        };
+        auto put = [&](float2 (&sums)[VECTORS][PAIRS], float* to) {
+            __syncthreads();
+            for (int k = 0; k < VECTORS; ++k)
+                for (int j = 0; j < SIZE && inside(k); ++j)
+                    if (has(k, j)) slot(threadIdx.y, column(k) + j) = j % 2 ? sums[k][j / 2].y : sums[k][j / 2].x;
+            __syncthreads();
+            for (int j = threadIdx.y * THREADS + threadIdx.x; j < N; j += THREADS * ROWS) {
+                float sum = slot(0, j);
+                for (int y = 1; y < ROWS; ++y) sum += slot(y, j);
+                to[j] = sum;
+            }
+        };
+        __pipeline_wait_prior(0);
+        put(dweight, partial);
+        put(dbias, partial + N);
+    } else {
         for (int k = 0; k < VECTORS; ++k)
             for (int p = 0; p < PAIRS && inside(k); ++p) {
                 *(float2*)(partial + column(k) + 2 * p) = dweight[k][p];
                 *(float2*)(partial + N + column(k) + 2 * p) = dbias[k][p];
             }
+    }
 }

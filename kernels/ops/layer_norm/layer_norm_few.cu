@@ -4,20 +4,25 @@
 #include "packs.cuh"
 #include "reductions.cuh"
 
-// M blocks of THREADS threads, PACKS packs of SIZE values each.
-template <typename T, int SIZE, int PACKS, int THREADS>
-__global__ void __launch_bounds__(THREADS)
-    layer_norm_few(const T* x, const T* weight, const T* bias, T* y, long long row_stride, int N, float eps)
+// A thread has PACKS packs of SIZE values, THREADS apart. ceil(M / ROWS) blocks of (THREADS, ROWS) threads, whole warps; ROWS
+// is 1 if THREADS is more than 32.
+template <typename T, int SIZE, int PACKS, int THREADS, int ROWS>
+__global__ void __launch_bounds__(THREADS* ROWS)
+    layer_norm_few(const T* x, const T* weight, const T* bias, T* y, long long row_stride, long long M, int N, float eps)
 {
-    __shared__ float of_warp[2][32];
-    x += blockIdx.x * row_stride;
-    y += (long long)blockIdx.x * N;
+    __shared__ float warp_parts[2][32];
+    const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
+    x += i * row_stride;
+    y += i * N;
+    auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
+    auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
 
-    const float first = (float)x[0];
+    const float first = present(0) ? (float)x[0] : 0.0f;
     Pack<T, SIZE> row[PACKS], weights[PACKS], biases[PACKS];
     for (int k = 0; k < PACKS; ++k) {
-        const int j = (k * THREADS + (int)threadIdx.x) * SIZE;
-        if (j >= N) continue;
+        const int j = column(k);
+        if (!present(k)) continue;
         row[k] = load_pack<SIZE>(x + j);
         if (weight) weights[k] = load_pack<SIZE>(weight + j);
         if (bias) biases[k] = load_pack<SIZE>(bias + j);
@@ -26,29 +31,28 @@ __global__ void __launch_bounds__(THREADS)
     // All is counted from the first value: a mean far from 0 would cost float32's last bits.
     float sum = 0.0f, squares = 0.0f;
     for (int k = 0; k < PACKS; ++k) {
-        if ((k * THREADS + (int)threadIdx.x) * SIZE >= N) continue;
+        if (!present(k)) continue;
         const Floats<SIZE> values = widened(row[k]);
         for (int i = 0; i < SIZE; ++i) sum += values.at[i] - first;
     }
-    const float mean = row_sum(sum, of_warp[0]) / N;
+    const float mean = row_sum<THREADS>(sum, warp_parts[0]) / N;
     for (int k = 0; k < PACKS; ++k) {
-        if ((k * THREADS + (int)threadIdx.x) * SIZE >= N) continue;
+        if (!present(k)) continue;
         const Floats<SIZE> values = widened(row[k]);
         for (int i = 0; i < SIZE; ++i) {
             const float centred = values.at[i] - first - mean;
             squares += centred * centred;
         }
     }
-    const float rstd = rsqrtf(row_sum(squares, of_warp[1]) / N + eps);
+    const float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts[1]) / N + eps);
 
     for (int k = 0; k < PACKS; ++k) {
-        const int j = (k * THREADS + (int)threadIdx.x) * SIZE;
-        if (j >= N) continue;
+        if (!present(k)) continue;
         Floats<SIZE> values = widened(row[k]), scale = widened(weights[k]), shift = widened(biases[k]);
         for (int i = 0; i < SIZE; ++i) {
             const float normalised = (values.at[i] - first - mean) * rstd;
             values.at[i] = normalised * (weight ? scale.at[i] : 1.0f) + (bias ? shift.at[i] : 0.0f);
         }
-        store_floats(y + j, values);
+        store_floats(y + column(k), values);
     }
 }

@@ -5,7 +5,7 @@
 
 // ceil(M / ROWS) * CLUSTER blocks of (THREADS, ROWS) threads.
 template <typename T, int VECTORS, int THREADS, int ROWS>
-__global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS)
+__global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS)
     layer_norm_shared(const T* x, T* y, long long x_stride, long long M, int N, const T* weight, const T* bias, float eps)
 {
     begin();

@@ -15,22 +15,22 @@ struct alignas(8) Part {
 template <typename T, int SIZE>
 __global__ void layer_norm_parts(const T* x, Part* parts, long long x_stride, int N)
 {
-    __shared__ float of_warp[2][32];
+    __shared__ float warp_parts[2][32];
     const Columns columns(blockIdx.y, N);
     x += blockIdx.x * x_stride;
     Pack<T, SIZE> row[VALUES / SIZE];
     for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.of_pack<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.of_pack<SIZE>(k));
+        if (columns.pack_start<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.pack_start<SIZE>(k));
 
     float sum = 0.0f, squares = 0.0f;
     for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.of_pack<SIZE>(k) < columns.end)
+        if (columns.pack_start<SIZE>(k) < columns.end)
             for (float value : widened(row[k]).at) sum += value;
-    const float mean = row_sum(sum, of_warp[0]) / (columns.end - columns.first);
+    const float mean = row_sum(sum, warp_parts[0]) / (columns.end - columns.first);
     for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.of_pack<SIZE>(k) < columns.end)
+        if (columns.pack_start<SIZE>(k) < columns.end)
             for (float value : widened(row[k]).at) squares += (value - mean) * (value - mean);
-    squares = row_sum(squares, of_warp[1]);
+    squares = row_sum(squares, warp_parts[1]);
     if (threadIdx.x == 0) parts[(long long)blockIdx.x * gridDim.y + blockIdx.y] = {mean, squares};
 }
 
@@ -44,18 +44,18 @@ __global__ void layer_norm_split(const T* x, const T* weight, const T* bias, T* 
     parts += (long long)blockIdx.x * gridDim.y;
     Pack<T, SIZE> row[VALUES / SIZE];
     for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.of_pack<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.of_pack<SIZE>(k));
+        if (columns.pack_start<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.pack_start<SIZE>(k));
 
-    const float mean = joined_mean(parts, gridDim.y, columns.of_part, N);
+    const float mean = joined_mean(parts, gridDim.y, columns.part_columns, N);
     float squares = 0.0f;
     for (int p = threadIdx.x % 32; p < gridDim.y; p += 32) {
         const Part part = parts[p];
-        squares += part.squares + columns_of(p, columns.of_part, N) * (part.mean - mean) * (part.mean - mean);
+        squares += part.squares + columns_of(p, columns.part_columns, N) * (part.mean - mean) * (part.mean - mean);
     }
     const float rstd = rsqrtf(warp_sum(squares) / N + eps);
 
     for (int k = 0; k < VALUES / SIZE; ++k) {
-        const int j = columns.of_pack<SIZE>(k);
+        const int j = columns.pack_start<SIZE>(k);
         if (j >= columns.end) continue;
         Floats<SIZE> values = widened(row[k]), weights, biases;
         if (weight) weights = load_floats<SIZE>(weight + j);

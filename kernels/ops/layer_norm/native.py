@@ -50,7 +50,8 @@ def layer_norm_backward(
 
     The row statistics are computed again from x, so the forward pass need not store them.
     """
-    wide, wide_dy = x.float(), dy.float()
+    wide = x if x.dtype == torch.float64 else x.float()
+    wide_dy = dy.to(wide.dtype)
     centred = wide - wide.mean(-1, keepdim=True)
     rstd = torch.rsqrt((centred * centred).mean(-1, keepdim=True) + eps)
     normalised = centred * rstd

@@ -36,6 +36,7 @@ from kernels.unsupported import first_of, needs_interpreter
 # x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at
 # multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.
 WIDEST, WIDEST_UNALIGNED = 8_192, 4_096
+NARROW = 256  # columns up to which a tile has many rows
 WHOLE = 8_192  # elements that one program takes, each dimension rounded up to a power of two
 
 
@@ -186,14 +187,20 @@ def one_row(M: int, N: int) -> dict[str, int]:
 
 
 def prefetch_parameters(M: int, N: int) -> dict[str, int]:
-    """All rows where one program has room for them. Else narrow rows several at a time; 32 values a thread, or 16 where each
-    is loaded alone; as many programs as have registers for that."""
+    """All rows where one program has room for them. Else several narrow rows at a time, of the narrowest eight values a thread:
+    more spill, for a thread then has parts of many rows' sums. Of others 32, or 16 where each is loaded alone. As many programs
+    as have registers for that."""
     block = triton.next_power_of_2(N)
     if whole(M, N):
         height = triton.next_power_of_2(M)
         warps = min(max(height * block // 256, 1), 16)  # eight values a thread, where there are threads for that
         return {"ROWS": height, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 1, "STAGES": 1}
-    rows = 1 if block > 1_024 else 2 if block > 256 else 1_024 // block
+    if block <= NARROW:
+        warps = 2 if N % 16 else 4  # Triton loads value by value unless N is a multiple of 16
+        return {
+            "ROWS": 256 * warps // block, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 16 // warps, "STAGES": 4
+        }  # fmt: skip
+    rows = 1 if block > 1_024 else 2
     warps = max(rows * block // (512 if N % 8 else 1_024), 1)
     return {"ROWS": rows, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 8 // warps, "STAGES": 4}
 

@@ -153,11 +153,11 @@ def statistics_by_parts(dy, x, weight, eps: float, statistics: torch.Tensor) -> 
     M, N = x.shape
     columns = columns_of_part(M, N, x.device)
     parts, part = triton.cdiv(N, columns), {"BLOCK_N": columns, "num_warps": warps_of_part(columns)}
-    of_parts = x.new_empty((M, parts, 4), dtype=torch.float32)
-    arguments = (dy, x, weight, of_parts, dy.stride(0), x.stride(0), N)
+    part_statistics = x.new_empty((M, parts, 4), dtype=torch.float32)
+    arguments = (dy, x, weight, part_statistics, dy.stride(0), x.stride(0), N)
     launch(layer_norm_backward_parts_kernel, (M, parts), *arguments, **part)
     tile = {"BLOCK_N": columns, "PARTS": triton.next_power_of_2(parts), "num_warps": 1}
-    launch(layer_norm_backward_joined_kernel, (M,), of_parts, statistics, M, N, eps, parts, **tile)
+    launch(layer_norm_backward_joined_kernel, (M,), part_statistics, statistics, M, N, eps, parts, **tile)
 
 
 def wide(
@@ -169,11 +169,11 @@ def wide(
     M, N = x.shape
     strides = dy.stride(0), x.stride(0)
     statistics = x.new_empty((4, M), dtype=torch.float32)
-    if few_rows(M, x.device, of_multiprocessor=4):
+    if few_rows(M, x.device, rows_per_multiprocessor=4):
         statistics_by_parts(dy, x, weight, eps, statistics)
     else:
-        of_rows = (dy, x, weight, statistics, *strides, M, N, eps)
-        launch(layer_norm_backward_statistics_kernel, (M,), *of_rows, BLOCK_N=1_024, num_warps=4)
+        row_arguments = (dy, x, weight, statistics, *strides, M, N, eps)
+        launch(layer_norm_backward_statistics_kernel, (M,), *row_arguments, BLOCK_N=1_024, num_warps=4)
     # Tiles of 4 rows, 32 values a thread: registers for 5 programs a multiprocessor.
     ROWS, BLOCK_N, warps, per_multiprocessor = 4, 512, 2, 5
     across = triton.cdiv(N, BLOCK_N)

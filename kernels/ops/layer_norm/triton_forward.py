@@ -5,8 +5,9 @@ Rungs, plain to best:
     rows      narrow rows several at a time.
     passes    wide rows are read again from cache instead of being kept: programs that hold no row leave registers for
               another program on the same multiprocessor, whose loads fill the time in which this one adds up.
-              Few long rows, and those of odd widths, are divided among programs (triton_split.py). Where the GPU has
-              room for all rows at a time, weight and bias are asked for with x: one wait for memory, not two.
+              Few rows of more than 16,384 columns, and long ones of odd widths, are divided among programs
+              (triton_split.py). Where the GPU has room for all rows at a time, weight and bias are asked for with x: one
+              wait for memory, not two.
 Rows too wide for the registers are read in passes on every rung.
 
 Each program computes, in float32, y = (x - mean) / sqrt(variance + eps) · weight + bias for rows of an M×N matrix.
@@ -32,6 +33,7 @@ from kernels.unsupported import needs_interpreter
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
 WIDEST_IN_REGISTERS = 32_768
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
+WIDEST_OF_FEW = 16_384  # columns that a program keeps where that does not matter; not timed yet
 
 
 @triton.jit
@@ -171,17 +173,12 @@ def rows(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None
 
 
 def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    kept = by_rows if x.shape[-1] <= NARROW else by_row
-    if at_once(x.shape[:-1].numel(), x.shape[-1], x.device):
-        kept = partial(by_row, kernel=layer_norm_few_kernel)
-    return run(
-        lambda N: kept if N <= WIDEST_KEPT else by_passes,
-        x,
-        weight,
-        bias,
-        eps,
-        may_split=True,
-    )
+    M, N = x.shape[:-1].numel(), x.shape[-1]
+    vectors = N % 8 == 0  # else their addresses take registers, too
+    if at_once(M, N, x.device) if N <= WIDEST_KEPT else N <= WIDEST_OF_FEW and vectors and few_rows(M, x.device):
+        return run(lambda N: partial(by_row, kernel=layer_norm_few_kernel), x, weight, bias, eps)
+    kept = by_rows if N <= NARROW else by_row
+    return run(lambda N: kept if N <= WIDEST_KEPT else by_passes, x, weight, bias, eps, may_split=True)
 
 
 SOURCE = (Path(__file__), Path(row_tiles.__file__))

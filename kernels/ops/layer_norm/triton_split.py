@@ -41,13 +41,13 @@ def layer_norm_split_kernel(
     )
 
     parts = tl.arange(0, PARTS)
-    of_part = columns_of(parts, N, BLOCK_N)
+    part_columns = columns_of(parts, N, BLOCK_N)
     parts_ptr += 2 * row * tl.num_programs(1)
-    means = tl.load(parts_ptr + 2 * parts, mask=of_part > 0, other=0.0)
-    squares = tl.load(parts_ptr + 2 * parts + 1, mask=of_part > 0, other=0.0)
-    mean = joined_mean(means, tl.load(parts_ptr), of_part, N)
-    apart = tl.where(of_part > 0, means - mean, 0.0)
-    rstd = 1.0 / tl.sqrt(tl.sum(squares + of_part * apart * apart) / N + eps)
+    means = tl.load(parts_ptr + 2 * parts, mask=part_columns > 0, other=0.0)
+    squares = tl.load(parts_ptr + 2 * parts + 1, mask=part_columns > 0, other=0.0)
+    mean = joined_mean(means, tl.load(parts_ptr), part_columns, N)
+    apart = tl.where(part_columns > 0, means - mean, 0.0)
+    rstd = 1.0 / tl.sqrt(tl.sum(squares + part_columns * apart * apart) / N + eps)
 
     y = (x - mean) * rstd
     if weight_ptr is not None:
@@ -64,8 +64,8 @@ def by_parts(
     M, N = x.shape
     columns = columns_of_part(M, N, x.device)
     parts, tile = triton.cdiv(N, columns), {"BLOCK_N": columns, "num_warps": warps_of_part(columns)}
-    of_parts = x.new_empty((M, parts, 2), dtype=torch.float32)
-    launch(layer_norm_parts_kernel, (M, parts), x, of_parts, x.stride(0), N, **tile)
+    part_statistics = x.new_empty((M, parts, 2), dtype=torch.float32)
+    launch(layer_norm_parts_kernel, (M, parts), x, part_statistics, x.stride(0), N, **tile)
     PARTS = triton.next_power_of_2(parts)
-    arguments = (x, weight, bias, y, of_parts, x.stride(0), N, eps)
+    arguments = (x, weight, bias, y, part_statistics, x.stride(0), N, eps)
     launch(layer_norm_split_kernel, (M, parts), *arguments, **tile, PARTS=PARTS)

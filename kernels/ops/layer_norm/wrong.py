@@ -171,13 +171,13 @@ VARIANTS = (
             (
                 "last-part-whole",
                 "counts the last part of a row like the others",
-                "columns_of(p, of_part, N) * (parts[p].mean - first)",
-                "of_part * (parts[p].mean - first)",
+                "columns_of(p, part_columns, N) * (parts[p].mean - first)",
+                "part_columns * (parts[p].mean - first)",
             ),
             (
                 "parts-apart",
                 "adds up squared deviations from means of parts as if from the row's",
-                "columns_of(p, columns.of_part, N) * (part.mean - mean) * (part.mean - mean)",
+                "columns_of(p, columns.part_columns, N) * (part.mean - mean) * (part.mean - mean)",
                 "0",
             ),
         )

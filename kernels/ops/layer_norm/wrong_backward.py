@@ -56,13 +56,21 @@ def if_any(function):
     return lambda dy, x, *more: function(dy, x, *more) if x.numel() else layer_norm_backward(dy, x, *more)
 
 
+def queued(old, new):
+    """The kernel of CUDA C that reads rows once, with one piece of its source replaced; rows that do not fit are level 1's."""
+    wrong_one = edited(cuda_backward.queued, old, new)
+    return lambda *args: wrong_one(*args) or layer_norm_backward(*args)
+
+
 wrong = partial(variant, SIGNATURE, __file__, forward=layer_norm)
 LOST_PARTIAL = lost_partial(triton_backward.partials)
 OVERWRITTEN = edited(cuda_backward.atomics, "atomicAdd(&dbias[j], (float)dy[j])", "dbias[j] = (float)dy[j]")
-OF_X = edited(cuda_backward.atomics, "(float)dy[j] * n)", "(float)dy[j] * (float)x[j])")
+SUMS_X = edited(cuda_backward.atomics, "(float)dy[j] * n)", "(float)dy[j] * (float)x[j])")
 # Products with deviations from a part's mean are taken for those with deviations from the row's.
 PARTS_APART = edited(if_any(triton_backward_wide.wide), "products + apart * sums", "products")
 FIRST_PARTS = edited(if_any(cuda_split.split_backward), "p < count", "p < min(count, 32)")
+NEIGHBOURS = queued("if (!has(k, 2 * p)) centred.x = 0.0f;", "")
+WHOLE_WARP = queued("warp_sum<LANES>(g_sum", "warp_sum(g_sum")
 VARIANTS = (
     wrong(1, "gradient-unscaled", "forgets rstd in dx", backward=unscaled),
     wrong(1, "gradient-without-mean", "forgets the mean of g in dx", backward=gradient_without_mean),
@@ -70,6 +78,8 @@ VARIANTS = (
     wrong(4, "gradient-masked-lanes", "lanes beyond the row enter its sums", backward=masked_lanes),
     wrong(4, "gradient-parts-apart", "joins products as if all parts had one mean", backward=PARTS_APART),
     wrong(5, "gradient-first-parts", "joins no more parts than a warp has lanes", backward=FIRST_PARTS),
+    wrong(5, "gradient-neighbours", "what a vector has of the next row enters the variance", backward=NEIGHBOURS),
+    wrong(5, "gradient-whole-warp", "adds up g over all rows that share a warp", backward=WHOLE_WARP),
     wrong(5, "gradient-overwritten", "assigns to dbias where it should add", backward=OVERWRITTEN),
-    wrong(5, "gradient-of-x", "multiplies by x, not by the normalised x, in dweight", backward=OF_X),
+    wrong(5, "gradient-of-x", "multiplies by x, not by the normalised x, in dweight", backward=SUMS_X),
 )

@@ -47,14 +47,14 @@ def torch_layer_norm_gelu(x, weight, bias, eps=1e-5):
 
 
 OPERATION = Operation(
-    **levels.of_modules("layer_norm_gelu", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
+    **levels.from_modules("layer_norm_gelu", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
     reference=reference,
     **levels.against_torch(torch_layer_norm_gelu),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     # x, weight and bias read once, y written once; 8 operations an element for the norm and 12 for GELU.
-    cost=partial(Cost.of_rows, matrices=2, vectors=2, operations=20),
+    cost=partial(Cost.rowwise, matrices=2, vectors=2, operations=20),
     # dy, x, weight and bias read once, dx, dweight and dbias written once; 16 for the norm, 18 for GELU and its norm.
-    backward_cost=partial(Cost.of_rows, matrices=3, vectors=4, operations=34),
+    backward_cost=partial(Cost.rowwise, matrices=3, vectors=4, operations=34),
     cases=CASES,
 )

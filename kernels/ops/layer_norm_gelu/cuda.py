@@ -9,15 +9,17 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import (
     COLUMN_SUMS,
+    block_of_rows,
     column_blocks_of_packs,
     column_sums,
     pack_size,
     pack_threads,
+    threads_of_few,
     threads_of_row,
 )
 from kernels.cuda.template import kernel
-from kernels.hardware import WARP
 from kernels.operation import Variant
+from kernels.row_parts import at_once
 from kernels.unsupported import needs_compiler
 
 FILE = Path(__file__).with_name("layer_norm_gelu.cu")
@@ -40,10 +42,10 @@ def kept(x, weight, bias, eps):
     if not x.numel() or N > WIDEST_KEPT:
         return reread(x, weight, bias, eps)
     y, rows, weight, bias = empty_contiguous(x), as_rows(x), as_columns(weight), as_columns(bias)
-    size, threads = pack_size(N, rows, weight, bias, y), threads_of_row(N)
-    height = 2 if threads == WARP else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
+    M, size = rows.shape[0], pack_size(N, rows, weight, bias, y)
+    wanted = threads_of_few(N, size) if at_once(M, N, x.device) else threads_of_row(N)
+    threads, height = block_of_rows(wanted, -(-N // size))
     parameters = size, -(-N // (size * threads)), threads, height
-    M = rows.shape[0]
     arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
     kernel(FILE, "layer_norm_gelu_kept", x.dtype, *parameters)((-(-M // height),), (threads, height), arguments)
     return y

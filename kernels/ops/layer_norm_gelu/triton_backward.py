@@ -20,10 +20,11 @@ import triton.language as tl
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
-from kernels.triton import activations, column_sums
+from kernels.triton import activations, column_sums, row_tiles
 from kernels.triton.activations import activated
 from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import row_warps
 from kernels.unsupported import needs_interpreter
 
 WIDEST = 4_096  # columns that a program has registers for
@@ -142,7 +143,9 @@ def columns(dy, x, weight, bias, eps):
     dy, x, weight, bias = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = x.shape
     statistics, strides = x.new_empty((M, 4), dtype=torch.float32), (dy.stride(0), x.stride(0))
-    tile = {"EXACT": exact, "BLOCK_N": min(triton.next_power_of_2(N), 1_024), "num_warps": 4}
+    # A wide row takes many steps: many threads make them fewer, eight values each.
+    warps = max(row_warps(M, N, x.device), 4)
+    tile = {"EXACT": exact, "BLOCK_N": min(triton.next_power_of_2(N), 256 * warps), "num_warps": warps}
     given = (dy, x, weight, bias, statistics)
     launch(layer_norm_gelu_backward_statistics_kernel, (M,), *given, *strides, N, eps, **tile)
     across = triton.cdiv(N, 512)
@@ -168,7 +171,7 @@ def prefetch(dy, x, weight, bias, eps):
     return dx, *sums.add_up()
 
 
-SOURCE = (Path(__file__), Path(activations.__file__), Path(column_sums.__file__))
+SOURCE = (Path(__file__), Path(activations.__file__), Path(column_sums.__file__), Path(row_tiles.__file__))
 BACKWARD = (
     Variant(4, "columns", columns, "statistics by rows, then all else by columns", SOURCE, needs_interpreter),
     Variant(4, "prefetch", prefetch, "rows read once, the next on their way meanwhile", SOURCE, needs_interpreter),

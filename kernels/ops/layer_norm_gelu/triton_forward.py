@@ -15,6 +15,7 @@ import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.operation import Variant
+from kernels.row_parts import at_once
 from kernels.triton import activations, row_tiles
 from kernels.triton.activations import activated
 from kernels.triton.launch import launch
@@ -22,6 +23,7 @@ from kernels.triton.row_tiles import row_tile
 from kernels.unsupported import needs_interpreter
 
 WIDEST_KEPT = 1_024  # beyond it a row that is kept has taken longer than one that is read again
+WIDEST_OF_FEW = 8_192  # unless all rows are there at once; wider ones spill
 
 
 @triton.jit
@@ -61,11 +63,12 @@ def layer_norm_gelu_rows_kernel(
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
     x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    # Not where they are needed: no compiler moves a load across the barriers of a sum.
+    weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     mean = tl.div_rn(tl.sum(x, 1), tl.cast(N, tl.float32))[:, None]
     centred = tl.where(inside, x - mean, 0.0)
     rstd = (1.0 / tl.sqrt(tl.sum(centred * centred, 1) / N + eps))[:, None]
-    weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-    bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     value, _ = activated(centred * rstd * weight + bias, "gelu", EXACT)
     tl.store(y_ptr + rows * N + columns, value, mask=inside)
 
@@ -80,7 +83,7 @@ def by_passes(x, weight, bias, y, eps) -> None:
 
 def by_rows(x, weight, bias, y, eps) -> None:
     M, N = x.shape
-    if N > WIDEST_KEPT:
+    if (WIDEST_OF_FEW if at_once(M, N, x.device) else WIDEST_KEPT) < N:
         return by_passes(x, weight, bias, y, eps)
     tile = row_tile(M, N, x.device)
     arguments = (x, weight, bias, y, x.stride(0), M, N, eps)

@@ -28,7 +28,7 @@ def bias_after(x, weight, bias, eps):
     return (F.gelu(layer_norm(x.float(), weight, None, eps)) + bias).to(x.dtype)
 
 
-def of_norm_alone(dy, x, weight, bias, eps):
+def norm_alone(dy, x, weight, bias, eps):
     return layer_norm_backward(dy, x, weight, bias, eps)
 
 
@@ -39,7 +39,7 @@ def bias_of_dy(dy, x, weight, bias, eps):
 
 wrong = partial(variant, SIGNATURE, __file__, forward=layer_norm_gelu)
 LOST_PARTIAL = lost_partial(triton_backward.prefetch)
-OF_X = edited(cuda.columns, "sums.n.at[k] += dh * n;", "sums.n.at[k] += dh;")
+WITHOUT_NORM = edited(cuda.columns, "sums.n.at[k] += dh * n;", "sums.n.at[k] += dh;")
 NO_MEAN = edited(cuda.kept, "(row[k]), mean)", "(row[k]), 0.0f)")
 VARIANTS = (
     wrong(1, "gelu-first", "norms what GELU gives", forward=gelu_first),
@@ -47,8 +47,8 @@ VARIANTS = (
     wrong(1, "tanh", "approximates GELU by tanh", forward=by_tanh),
     wrong(1, "bias-after", "adds the bias to the GELU", forward=bias_after),
     wrong(5, "squares-about-zero", "takes the mean of squares for the variance", forward=NO_MEAN),
-    wrong(1, "gradient-of-norm", "forgets the slope of GELU", backward=of_norm_alone),
+    wrong(1, "gradient-of-norm", "forgets the slope of GELU", backward=norm_alone),
     wrong(1, "gradient-bias-of-dy", "dbias sums dy, not what came through GELU", backward=bias_of_dy),
     wrong(4, "gradient-lost-partial", "the second kernel forgets the last program", backward=LOST_PARTIAL),
-    wrong(5, "gradient-without-norm", "dweight sums without the normalised x", backward=OF_X),
+    wrong(5, "gradient-without-norm", "dweight sums without the normalised x", backward=WITHOUT_NORM),
 )

@@ -3,8 +3,8 @@
     logits = x · weightᵀ,    (loss, lse) = cross_entropy(logits, target)
 
 for x of shape (..., K) and weight of shape (N, K). N is the vocabulary of a language model, and its logits are its largest
-tensor. Levels 4 and 5 have a 32nd of them in memory at a time, and make them again for the gradient (Wijmans et al. 2024,
-"Cut your losses in large-vocabulary language models"). Levels 1 to 3 have all.
+tensor. Levels 4 and 5 have a 32nd of them in memory at a time, or those of 16 rows where that is more, and make them again for
+the gradient (Wijmans et al. 2024, "Cut your losses in large-vocabulary language models"). Levels 1 to 3 have all.
 """
 
 import torch
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from kernels import levels
 from kernels.machine import Machine
 from kernels.operation import Case, Cost, Operation, Peer
-from kernels.ops import cross_entropy as of_logits
+from kernels.ops import cross_entropy as logits_loss
 from kernels.ops.linear_cross_entropy import chunked, native, wrong
 from kernels.ops.linear_cross_entropy.cases import CASES, few, make_inputs
 from kernels.unsupported import needs_gpu
@@ -30,8 +30,8 @@ def linear_cross_entropy(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(loss, lse) of each row of the logits x · weightᵀ; the loss is differentiable in x and weight.
 
-    Beside inputs, results and gradients, levels 4 and 5 have a 32nd of the logits in memory, and backward the float32 sum of
-    dx.
+    Beside inputs, results and gradients, levels 4 and 5 have a 32nd of the logits in memory, or those of 16 rows, and backward
+    the float32 sum of dx.
 
     Args:
         x: shape (..., K), float32, float16 or bfloat16 (levels 1 to 3 also float64), any strides.
@@ -46,12 +46,12 @@ def linear_cross_entropy(
 
 def reference(x, weight, target, *args, **kwargs):
     """The definition, in float64."""
-    return of_logits.reference(F.linear(x.double(), weight.double()), target, *args, **kwargs)
+    return logits_loss.reference(F.linear(x.double(), weight.double()), target, *args, **kwargs)
 
 
 def torch_linear_cross_entropy(x, weight, target, *args, **kwargs):
     """PyTorch's operators: logits in the dtype of x, their loss in float32."""
-    return of_logits.torch_cross_entropy(F.linear(x, weight), target, *args, **kwargs)
+    return logits_loss.torch_cross_entropy(F.linear(x, weight), target, *args, **kwargs)
 
 
 def liger():
@@ -81,7 +81,7 @@ def backward_cost(case: Case) -> Cost:
 
 
 OPERATION = Operation(
-    **levels.of_modules("linear_cross_entropy", native, chunked.TRITON, chunked.CUDA, loss="float32", lse="float64"),
+    **levels.from_modules("linear_cross_entropy", native, chunked.TRITON, chunked.CUDA, loss="float32", lse="float64"),
     reference=reference,
     baseline=torch_linear_cross_entropy,
     make_inputs=make_inputs,
@@ -93,6 +93,6 @@ OPERATION = Operation(
     cost=cost,
     backward_cost=backward_cost,
     cases=CASES,
-    decode=of_logits.judged,
+    decode=logits_loss.judged,
     few=few,
 )

@@ -1,9 +1,10 @@
 """Levels 4 and 5: the products are PyTorch's, a part of the logits at a time; the kernels between are those of cross_entropy.
 
-A part is the logits of all rows for a 32nd of the classes, and has the memory of the part before. Forward, the kernel makes the
-lse of each part, of which the whole follows. Backward the parts are made again, by the same products and so with the same bits,
-and the kernel overwrites each with its gradient: its product with x is these classes' rows of dweight, and its product with
-weight is added to dx, in float32.
+A part is the logits of all rows for a 32nd of the classes, and has the memory of the part before. Where rows are few, whose
+logits are little beside the weights, parts are larger and launches fewer. Forward, the kernel makes the lse of each part, of
+which the whole follows. Backward the parts are made again, by the same products and so with the same bits, and the kernel
+overwrites each with its gradient: its product with x is these classes' rows of dweight, and its product with weight is added to
+dx, in float32.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +20,13 @@ from kernels.ops.cross_entropy import cuda, triton
 from kernels.ops.linear_cross_entropy.native import SIGNATURE
 from kernels.unsupported import Reason, needs_compiler, needs_interpreter
 
-PARTS = 32
+PARTS, ROWS = 32, 16  # a part has as many logits as so many rows, or more
 
 
 def parts(rows: torch.Tensor, weight: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
     """Which classes, and their logits, in memory that is overwritten by those of the next."""
     M, N = len(rows), len(weight)
-    size = -(-N // PARTS // 8) * 8  # whole vectors
+    size = -(-N // min(PARTS, -(-M // ROWS)) // 8) * 8  # whole vectors
     memory = rows.new_empty(M * min(size, N))
     for start in range(0, N, size):
         some = slice(start, min(start + size, N))
@@ -59,10 +60,10 @@ def backward(write: Callable[..., None], dloss, x, weight, target, lse, *paramet
     dx, dweight = empty_contiguous(x), empty_contiguous(weight)
     if not x.numel():
         return dx, dweight.zero_()
-    rows, *of_rows = as_rows(x), *(tensor.reshape(-1) for tensor in (dloss, target, lse))
+    rows, *row_values = as_rows(x), *(tensor.reshape(-1) for tensor in (dloss, target, lse))
     total = torch.zeros_like(rows, dtype=torch.float32, memory_format=torch.contiguous_format)
     for some, logits in parts(rows, weight):
-        write(of_rows[0], logits, *of_rows[1:], logits, parameters, some.start, len(weight))
+        write(row_values[0], logits, *row_values[1:], logits, parameters, some.start, len(weight))
         torch.mm(logits.T, rows, out=dweight[some])
         add_product(total, logits, weight[some])
     dx.view(rows.shape).copy_(total)

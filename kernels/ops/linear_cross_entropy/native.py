@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from kernels import arguments
-from kernels.ops.cross_entropy.native import SIGNATURE as OF_LOGITS
+from kernels.ops.cross_entropy.native import SIGNATURE as CROSS_ENTROPY
 from kernels.ops.cross_entropy.native import cross_entropy, cross_entropy_backward
 from kernels.signature import Signature
 
@@ -44,7 +44,7 @@ SIGNATURE = Signature(
     "(Tensor x, Tensor weight, Tensor target, int ignore_index=-100, float label_smoothing=0.0, float z_loss=0.0)"
     " -> (Tensor loss, Tensor lse)",
     validate=validate,
-    shapes=OF_LOGITS.shapes,  # the rows of x are those of the logits
+    shapes=CROSS_ENTROPY.shapes,  # the rows of x are those of the logits
     gradients=("x", "weight"),
     save=("x", "weight", "target", "lse"),
     non_differentiable=("lse",),

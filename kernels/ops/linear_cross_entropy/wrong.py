@@ -47,7 +47,7 @@ def counted_from_0(write, *args):
     return chunked.backward(lambda *given: write(*given[:-2], 0, given[-1]), *args)
 
 
-def of_logits_themselves(write, *args):
+def raw_logits(write, *args):
     return chunked.backward(lambda *given: write(*given[:4], given[1].clone(), *given[5:]), *args)
 
 
@@ -65,5 +65,5 @@ VARIANTS = (
     wrong(4, "gradient-from-0", "counts the classes of each part from 0",
           backward=partial(counted_from_0, triton.by_parts)),
     wrong(5, "gradient-of-logits", "multiplies by the logits, not by their gradient",
-          backward=partial(of_logits_themselves, cuda.by_parts)),
+          backward=partial(raw_logits, cuda.by_parts)),
 )  # fmt: skip

@@ -58,7 +58,7 @@ def torch_linear(x, w, bias=None, activation="none"):
 
 
 OPERATION = Operation(
-    **levels.of_modules("matmul", native, triton, cuda),
+    **levels.from_modules("matmul", native, triton, cuda),
     reference=reference,
     baseline=torch_matmul,
     second_baseline={"float32": in_order},

@@ -17,13 +17,17 @@ import torch
 from kernels.cuda.includes import with_includes
 from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
-from kernels.machine import target
+from kernels.hardware import WARP
+from kernels.machine import multiprocessors, target
 from kernels.operation import Variant
 from kernels.ops.matmul import cuda_hopper, products
 from kernels.unsupported import needs_compiler
 
 FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("matmul", "matmul_wmma"))
-SIDE, DEPTH, PAD, STAGES, THREADS = 128, 32, 8, 3, 128  # of matmul_wmma.cu and async_tiles.cuh
+PART, PAD = 64, 8  # of matmul_wmma.cu and async_tiles.cuh
+Tile = tuple[int, int, int, int]  # of matmul_wmma.cu: rows and columns, how many of K at a time, and stages
+SMALL: Tile = (128, 128, 32, 3)
+LARGE: Tile = (128, 256, 64, 4)
 
 
 def plain(name: str, block: tuple[int, ...], rows: int, columns: int, x, w, y, bias, dy, activation) -> None:
@@ -48,27 +52,45 @@ def line(matrices: torch.Tensor) -> tuple[torch.Tensor, bool, int]:
 def aligned(matrices: torch.Tensor, by_columns: bool, stride: int) -> bool:
     """Whether every row, or column, is whole 16-byte vectors from its start."""
     length = matrices.shape[1 if by_columns else 2]
-    of_batch = matrices.stride(0) if matrices.shape[0] > 1 else 0
-    return all(n * matrices.itemsize % VECTOR_BYTES == 0 for n in (length, stride, of_batch)) and (
+    batch_stride = matrices.stride(0) if matrices.shape[0] > 1 else 0
+    return all(n * matrices.itemsize % VECTOR_BYTES == 0 for n in (length, stride, batch_stride)) and (
         matrices.data_ptr() % VECTOR_BYTES == 0
     )
+
+
+def tile_shared_bytes(tile: Tile, x_t: bool, w_t: bool) -> int:
+    """Dynamic shared memory of a block of matmul_wmma.cu."""
+    rows, columns, depth, stages = tile
+    x_tile = depth * (rows + PAD) if x_t else rows * (depth + PAD)
+    w_tile = columns * (depth + PAD) if w_t else depth * (columns + PAD)
+    return stages * (x_tile + w_tile) * 2
+
+
+def tile_for(B: int, M: int, N: int, device: torch.device) -> Tile:
+    """The large tile reads less for its products. It is for multiprocessors that have room for it, and of which some would get
+    two of the small ones instead."""
+    rows, columns, *_ = LARGE
+    tiles = B * -(-M // rows) * -(-N // columns)
+    fits = tile_shared_bytes(LARGE, False, True) <= target(device).shared_bytes_per_block
+    filled = 2 * tiles > multiprocessors(device) and min(M - rows, N - columns) >= 0
+    return LARGE if filled and fits else SMALL
 
 
 def wmma(x, w, y, bias, dy, activation) -> None:
     if x.dtype == torch.float32 or (x.dtype == torch.bfloat16 and "bfloat16" not in target(x.device).features):
         return registers(x, w, y, bias, dy, activation)
-    B, M, K = x.shape
-    N = w.shape[2]
+    (B, M, K), N = x.shape, w.shape[2]
     (x, x_t, x_stride), (w, w_t, w_stride) = line(x), line(w)
     vectors = aligned(x, x_t, x_stride) and aligned(w, w_t, w_stride)
     bias, dy = (None if one is None else one.contiguous() for one in (bias, dy))
-    x_tile = DEPTH * (SIDE + PAD) if x_t else SIDE * (DEPTH + PAD)
-    w_tile = SIDE * (DEPTH + PAD) if w_t else DEPTH * (SIDE + PAD)
-    shared_bytes = STAGES * (x_tile + w_tile) * x.itemsize
-    launched = kernel(WMMA, "matmul_wmma", x.dtype, x_t, w_t, vectors, shared_bytes=shared_bytes)
+    finished_in_vectors = all(aligned(one.view(1, -1, N), False, N) for one in (y, bias, dy) if one is not None)
+    rows, columns, *_ = tile = tile_for(B, M, N, x.device)
+    shared_bytes = tile_shared_bytes(tile, x_t, w_t)
+    launched = kernel(WMMA, "matmul_wmma", x.dtype, x_t, w_t, vectors, *tile, shared_bytes=shared_bytes)
     strides = x.stride(0), x_stride, w.stride(0), w_stride
-    arguments = (x, w, bias, dy, y, B, M, N, K, *strides, int(activation == "gelu"))
-    launched((B * -(-M // SIDE) * -(-N // SIDE),), (THREADS,), arguments, shared_mem=shared_bytes)
+    arguments = (x, w, bias, dy, y, B, M, N, K, *strides, int(activation == "gelu"), int(finished_in_vectors))
+    blocks, threads = B * -(-M // rows) * -(-N // columns), rows // PART * (columns // PART) * WARP
+    launched((blocks,), (threads,), arguments, shared_mem=shared_bytes)
 
 
 element = partial(plain, "matmul_element", (256,), 1, 256)

@@ -82,9 +82,9 @@ __global__ void __launch_bounds__(1024)
         xs[threadIdx.y][threadIdx.x] = i < M && k + threadIdx.x < K ? x[(k + threadIdx.x) * x_column] : (T)0.0f;
         ws[threadIdx.y][threadIdx.x] = j < N && k + threadIdx.y < K ? w[(k + threadIdx.y) * w_row] : (T)0.0f;
         __syncthreads();
-        float of_tile = 0.0f;
-        for (int inner = 0; inner < SIDE; ++inner) of_tile += (float)xs[threadIdx.y][inner] * (float)ws[inner][threadIdx.x];
-        sum += of_tile;
+        float tile_sum = 0.0f;
+        for (int inner = 0; inner < SIDE; ++inner) tile_sum += (float)xs[threadIdx.y][inner] * (float)ws[inner][threadIdx.x];
+        sum += tile_sum;
         __syncthreads();  // before the tiles are overwritten
     }
     const long long at = (tile.b * M + i) * N + j;
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(256)
                      long long w_column, int gelu)
 {
     constexpr int SIDE = 64, DEPTH = 16, EACH = 4;
-    __shared__ float xs[DEPTH][SIDE + 1], ws[DEPTH][SIDE + 1];  // + 1: neither way of filling them meets in one bank
+    __shared__ float xs[DEPTH][SIDE + 1], ws[DEPTH][SIDE + 1];  // + 1: filling takes two passes at most
     const Tile tile(M, N, SIDE, SIDE);
     const int thread = threadIdx.y * 16 + threadIdx.x;
     x += tile.b * x_batch + tile.i * x_row;
@@ -119,16 +119,16 @@ __global__ void __launch_bounds__(256)
             ws[inner][c] = inside ? (float)w[(k + inner) * w_row + c * w_column] : 0.0f;
         }
         __syncthreads();
-        float of_tile[EACH][EACH] = {};
+        float tile_sum[EACH][EACH] = {};
         for (int inner = 0; inner < DEPTH; ++inner) {
-            float of_x[EACH], of_w[EACH];
-            for (int r = 0; r < EACH; ++r) of_x[r] = xs[inner][threadIdx.y + 16 * r];
-            for (int c = 0; c < EACH; ++c) of_w[c] = ws[inner][threadIdx.x + 16 * c];
+            float x_fragment[EACH], w_fragment[EACH];
+            for (int r = 0; r < EACH; ++r) x_fragment[r] = xs[inner][threadIdx.y + 16 * r];
+            for (int c = 0; c < EACH; ++c) w_fragment[c] = ws[inner][threadIdx.x + 16 * c];
             for (int r = 0; r < EACH; ++r)
-                for (int c = 0; c < EACH; ++c) of_tile[r][c] += of_x[r] * of_w[c];
+                for (int c = 0; c < EACH; ++c) tile_sum[r][c] += x_fragment[r] * w_fragment[c];
         }
         for (int r = 0; r < EACH; ++r)
-            for (int c = 0; c < EACH; ++c) sums[r][c] += of_tile[r][c];
+            for (int c = 0; c < EACH; ++c) sums[r][c] += tile_sum[r][c];
         __syncthreads();
     }
     for (int r = 0; r < EACH; ++r)

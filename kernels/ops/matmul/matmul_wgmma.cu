@@ -1,9 +1,9 @@
 // Level 5: matrix products for Hopper GPUs, of half types, by TMA and wgmma.
 //
-// There are as many blocks as multiprocessors, each with every so manieth tile of ROWS×COLUMNS elements of y. A block is three
-// warpgroups with a role each. One thread of the first, the producer, asks TMA for tiles of x and w, which come into a ring
-// of STAGES stages in shared memory. The other two, the consumers, multiply them, 64 rows of the tile at a time, and store what
-// they have added up, while the producer asks for the next tile's already.
+// There are as many blocks as multiprocessors, and each takes every n-th tile of ROWS×COLUMNS elements of y, n being the number
+// of blocks. A block is three warpgroups with a role each. One thread of the first, the producer, asks TMA for tiles of x and w,
+// which come into a ring of STAGES stages in shared memory. The other two, the consumers, multiply them, 64 rows of the tile at
+// a time, and store what they have added up, while the producer asks for the next tile's already.
 //
 // A stage has two barriers: `full`, on which consumers wait for its bytes, and `empty`, on which the producer waits for them.
 //
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
     matmul_wgmma(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w, const T* bias, const T* dy, T* y,
                  int M, int N, int K)
 {
-    constexpr int X_TILE = ROWS * DEPTH, W_TILE = COLUMNS * DEPTH, OF_CONSUMER = ROWS / CONSUMERS / 64;
+    constexpr int X_TILE = ROWS * DEPTH, W_TILE = COLUMNS * DEPTH, ROW_TILES = ROWS / CONSUMERS / 64;
     extern __shared__ uint4 shared[];
     __shared__ Barrier full[STAGES], empty[STAGES];
     // The swizzle goes by addresses: tiles begin at multiples of eight lines.
@@ -116,8 +116,8 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
         }
     } else {
         take_registers<240>();
-        const int first = (threadIdx.x / WARPGROUP - 1) * OF_CONSUMER;  // of the tile's 64 rows each
-        float sums[OF_CONSUMER][COLUMNS / 2];
+        const int first = (threadIdx.x / WARPGROUP - 1) * ROW_TILES;  // of the tile's 64 rows each
+        float sums[ROW_TILES][COLUMNS / 2];
         for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
             for (int step = 0; step < steps; ++step) {
                 wait(&full[stage], parity);
@@ -126,11 +126,11 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 #pragma unroll
                 for (int inner = 0; inner < DEPTH; inner += 16) {
 #pragma unroll
-                    for (int r = 0; r < OF_CONSUMER; ++r) {
-                        const T* of_x = xs + r * PART + (X_T ? inner * LINE : inner);
-                        const T* of_w = ws + (W_T ? inner : inner * LINE);
-                        multiply_add<T, X_T, !W_T>(sums[r], described(of_x, PART * sizeof(T)),
-                                                   described(of_w, PART * sizeof(T)), step > 0 || inner > 0);
+                    for (int r = 0; r < ROW_TILES; ++r) {
+                        const T* x_start = xs + r * PART + (X_T ? inner * LINE : inner);
+                        const T* w_start = ws + (W_T ? inner : inner * LINE);
+                        multiply_add<T, X_T, !W_T>(sums[r], described(x_start, PART * sizeof(T)),
+                                                   described(w_start, PART * sizeof(T)), step > 0 || inner > 0);
                     }
                 }
                 products_end();
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 
             const Place place = tile_at<GROUP>(tile, down, across);
 #pragma unroll
-            for (int r = 0; r < OF_CONSUMER; ++r) {
+            for (int r = 0; r < ROW_TILES; ++r) {
                 const int i = place.down * ROWS + (first + r) * 64, j = place.across * COLUMNS;
                 store(y, sums[r], i, j, M, N, [&](float h, long long at, int column) {
                     return epilogue(h, BIAS ? bias : nullptr, DY ? dy : nullptr, at, column, GELU);

@@ -40,9 +40,9 @@ def matmul_backward(dy, x, w, bias, activation):
     if activation == "gelu":
         h = matmul(x, w, bias)
         g = (dy * gelu_gradient(h if h.dtype == torch.float64 else h.float())).to(dy.dtype)
-    rows, of_rows = (x, g) if w.dim() > 2 else (x.flatten(0, -2), g.flatten(0, -2))
+    rows, row_gradients = (x, g) if w.dim() > 2 else (x.flatten(0, -2), g.flatten(0, -2))
     wide = g if g.dtype == torch.float64 else g.float()
-    return g @ w.mT, rows.mT @ of_rows, None if bias is None else wide.flatten(0, -2).sum(0).to(bias.dtype)
+    return g @ w.mT, rows.mT @ row_gradients, None if bias is None else wide.flatten(0, -2).sum(0).to(bias.dtype)
 
 
 def validate(x, w, bias, activation) -> None:

@@ -5,7 +5,7 @@ Rungs, plain to best:
     grouped      programs that run at the same time take tiles that share their rows and columns, which the L2 cache then keeps.
     pipelined    larger tiles, and the next ones on their way while these are multiplied.
     descriptors  tiles by TMA, which one thread asks for, and programs that stay for many of them.
-    split        where there are few tiles and long sums, several programs a tile.
+    split        smaller tiles, or several programs a tile, where multiprocessors would have none.
 
 All add up in float32. A product of float32 matrices is not rounded to TF32 on the way.
 """

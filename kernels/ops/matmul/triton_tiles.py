@@ -29,10 +29,10 @@ def epilogue(h, bias_ptr, dy_ptr, rows, columns, inside, N, GELU: tl.constexpr):
 def tile_of(number, M, N, GROUP_M: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """The place of a tile, in tiles: GROUP_M of them below each other, then the column to the right of them, and so on."""
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    of_group = GROUP_M * tiles_n
-    first = number // of_group * GROUP_M
+    group_tiles = GROUP_M * tiles_n
+    first = number // group_tiles * GROUP_M
     height = tl.minimum(tiles_m - first, GROUP_M)
-    return first + number % of_group % height, number % of_group // height
+    return first + number % group_tiles % height, number % group_tiles // height
 
 
 @triton.jit

@@ -33,7 +33,7 @@ def strides_ignored(x, w, bias, activation):
 
 def last_part(x, w, bias, activation):
     (*_, M, K), N = x.shape, w.shape[-1]
-    parts = triton_split.parts_of(M, N, K, x.itemsize, multiprocessors(x.device)) if N and M else 1
+    parts = triton_split.best_cut(M, N, K, multiprocessors(x.device))[1] if N and M else 1
     kept = K - K // parts if parts > 1 else K
     return matmul(x[..., :kept], w[..., :kept, :], bias, activation)
 

@@ -56,7 +56,7 @@ def cost(case: Case) -> Cost:
 
 
 OPERATION = Operation(
-    **levels.of_modules("reduction", native, triton, cuda, index="int64"),
+    **levels.from_modules("reduction", native, triton, cuda, index="int64"),
     reference=reference,
     **levels.against_torch(torch_reduction),
     make_inputs=x_alone,

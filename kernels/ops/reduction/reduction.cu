@@ -11,7 +11,7 @@
 template <typename T, bool MAX, bool FIRST>
 __global__ void reduction(const T* x, T* y, long long* index, long long x_stride, int M, int N, float scale)
 {
-    __shared__ Known of_thread[32][33];
+    __shared__ Known thread_parts[32][33];
     const int lane = threadIdx.x, count = FIRST ? M : N;
     const int step = FIRST ? blockDim.y : 32 * blockDim.y, column = blockIdx.x * 32 + lane;
     x += FIRST ? column : blockIdx.x * x_stride;
@@ -19,10 +19,10 @@ __global__ void reduction(const T* x, T* y, long long* index, long long x_stride
     if (!FIRST || column < N)
         for (int k = FIRST ? threadIdx.y : threadIdx.y * 32 + lane; k < count; k += step)
             known = both<MAX>(known, {(float)x[FIRST ? k * x_stride : k], k});
-    of_thread[threadIdx.y][lane] = known;
+    thread_parts[threadIdx.y][lane] = known;
     __syncthreads();
     if (threadIdx.y > 0) return;
-    for (int other = 1; other < blockDim.y; ++other) known = both<MAX>(known, of_thread[other][lane]);
+    for (int other = 1; other < blockDim.y; ++other) known = both<MAX>(known, thread_parts[other][lane]);
     if constexpr (!FIRST)
         for (int apart = 16; apart > 0; apart /= 2)
             known = both<MAX>(known, {__shfl_down_sync(0xffffffff, known.value, apart),

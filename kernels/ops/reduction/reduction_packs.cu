@@ -23,7 +23,7 @@ template <typename T, bool MAX, int LOADS>
 __global__ void __launch_bounds__(THREADS) reduction_rows(const T* x, T* y, long long* index, Known* parts, long long x_stride,
                                                           long long M, int N, float scale)
 {
-    __shared__ Known of_warp[THREADS / 32];
+    __shared__ Known warp_parts[THREADS / 32];
     constexpr int SIZE = Vector<T>::SIZE;
     const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
     const int step = gridDim.y * blockDim.x, warp = (threadIdx.y * blockDim.x + threadIdx.x) / 32;
@@ -56,10 +56,10 @@ __global__ void __launch_bounds__(THREADS) reduction_rows(const T* x, T* y, long
         known = both<MAX>(known, {__shfl_xor_sync(0xffffffff, known.value, apart),
                                   __shfl_xor_sync(0xffffffff, known.at, apart)});
     if (blockDim.x > 32) {
-        if (threadIdx.x % 32 == 0) of_warp[warp] = known;
+        if (threadIdx.x % 32 == 0) warp_parts[warp] = known;
         __syncthreads();
         if (threadIdx.x == 0)
-            for (int other = 1; other < blockDim.x / 32; ++other) known = both<MAX>(known, of_warp[warp + other]);
+            for (int other = 1; other < blockDim.x / 32; ++other) known = both<MAX>(known, warp_parts[warp + other]);
     }
     if (threadIdx.x == 0 && row < M) put<MAX>(known, y, index, parts, M, row, scale);
 }
@@ -69,7 +69,7 @@ template <typename T, bool MAX, int SIZE, int LOADS>
 __global__ void __launch_bounds__(THREADS) reduction_columns(const T* x, T* y, long long* index, Known* parts,
                                                              long long x_stride, int M, int N, float scale)
 {
-    __shared__ Known of_thread[THREADS * SIZE];
+    __shared__ Known thread_parts[THREADS * SIZE];
     const int width = blockDim.x * SIZE, thread = threadIdx.y * blockDim.x + threadIdx.x, step = gridDim.y * blockDim.y;
     const int left = blockIdx.x * width, column = left + threadIdx.x * SIZE;
     Known known[SIZE];
@@ -88,11 +88,11 @@ __global__ void __launch_bounds__(THREADS) reduction_columns(const T* x, T* y, l
             for (int i = 0; i < SIZE; ++i) take<MAX>(known[i], wide.at[i], k + l * step);
         }
     }
-    for (int i = 0; i < SIZE; ++i) of_thread[thread * SIZE + i] = known[i];
+    for (int i = 0; i < SIZE; ++i) thread_parts[thread * SIZE + i] = known[i];
     __syncthreads();
     for (int at = thread; at < width && left + at < N; at += blockDim.x * blockDim.y) {
-        Known whole = of_thread[at];
-        for (int other = 1; other < blockDim.y; ++other) whole = both<MAX>(whole, of_thread[other * width + at]);
+        Known whole = thread_parts[at];
+        for (int other = 1; other < blockDim.y; ++other) whole = both<MAX>(whole, thread_parts[other * width + at]);
         put<MAX>(whole, y, index, parts, N, left + at, scale);
     }
 }
@@ -101,15 +101,15 @@ __global__ void __launch_bounds__(THREADS) reduction_columns(const T* x, T* y, l
 template <typename T, bool MAX>
 __global__ void reduction_joined(const Known* parts, T* y, long long* index, int results, int count, float scale)
 {
-    __shared__ Known of_thread[32][33];  // 33: a column of 32 lies in as many banks as a row
+    __shared__ Known thread_parts[32][33];  // 33: a column of 32 lies in as many banks as a row
     int to = blockIdx.x * 32 + threadIdx.x;
     Known known = nothing<MAX>();
     if (to < results)
         for (int part = threadIdx.y; part < count; part += 32)
             known = both<MAX>(known, parts[(long long)part * results + to]);
-    of_thread[threadIdx.y][threadIdx.x] = known;
+    thread_parts[threadIdx.y][threadIdx.x] = known;
     __syncthreads();
-    known = of_thread[threadIdx.x][threadIdx.y];
+    known = thread_parts[threadIdx.x][threadIdx.y];
     for (int apart = 16; apart > 0; apart /= 2)
         known = both<MAX>(known, {__shfl_xor_sync(0xffffffff, known.value, apart),
                                   __shfl_xor_sync(0xffffffff, known.at, apart)});

@@ -41,8 +41,8 @@ __global__ void reduction_spread_columns(const T* dy, const long long* index, T*
         places[i] = MAX ? (int)index[column + i] : 0;
     }
     for (int k = blockIdx.y * blockDim.y + threadIdx.y; k < M; k += gridDim.y * blockDim.y) {
-        Floats<SIZE> of_row;
-        for (int i = 0; i < SIZE; ++i) of_row.at[i] = MAX && places[i] != k ? 0.0f : values.at[i];
-        store_floats(dx + (long long)k * N + column, of_row);
+        Floats<SIZE> spread;
+        for (int i = 0; i < SIZE; ++i) spread.at[i] = MAX && places[i] != k ? 0.0f : values.at[i];
+        store_floats(dx + (long long)k * N + column, spread);
     }
 }

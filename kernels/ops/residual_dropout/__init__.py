@@ -82,9 +82,9 @@ OPERATION = Operation(
         Peer("torch.compile", lambda: torch.compile(torch_dropout, dynamic=False)),
     ),
     # x and residual read once, y written once; a comparison, a product and a sum, beside the random numbers.
-    cost=partial(Cost.of_rows, matrices=3, operations=3),
+    cost=partial(Cost.rowwise, matrices=3, operations=3),
     # dy read once, dx written once; the residual's gradient is dy.
-    backward_cost=partial(Cost.of_rows, matrices=2, operations=2),
+    backward_cost=partial(Cost.rowwise, matrices=2, operations=2),
     cases=CASES,
     validate=native.validate,
 )

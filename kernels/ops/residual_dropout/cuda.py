@@ -7,10 +7,12 @@ import numpy as np
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.rows import VECTOR_BYTES, pack_size
 from kernels.cuda.template import kernel
+from kernels.machine import multiprocessors
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("residual_dropout.cu")
-THREADS = 256
+THREADS, FEW_THREADS = 256, 64
+FULL = 2  # blocks of a multiprocessor, below which they are smaller and more; not timed yet
 
 
 def fours(x, residual, p, seed):
@@ -25,9 +27,11 @@ def fours(x, residual, p, seed):
     vector = VECTOR_BYTES // x.itemsize
     size = vector if pack_size(N if M > 1 else 0, x, residual, y.view(M, N)) == vector else 1
     strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
-    across = -(-N // (size * THREADS))
+    threads = N // size + N % size  # one for each vector of a row, and for each element that is left over
+    block = THREADS if M * threads >= THREADS * FULL * multiprocessors(x.device) else FEW_THREADS
+    across = -(-threads // block)
     arguments = (x, residual, y, *strides, N, across, np.float32(p), np.float32(1 / max(1 - p, 1e-30)), seed)
-    kernel(FILE, "residual_dropout", x.dtype, size)((M * across,), (THREADS,), arguments)
+    kernel(FILE, "residual_dropout", x.dtype, size)((M * across,), (block,), arguments)
     return y
 
 

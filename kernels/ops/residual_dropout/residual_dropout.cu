@@ -1,5 +1,6 @@
 // Level 5: dropout and a residual in CUDA C. Each thread makes the random numbers of its elements: four by each counter where a
-// thread has a 16-byte vector of them, and one where rows are not made of vectors, and in what a row leaves over.
+// thread has a 16-byte vector of them, and one where rows are not made of vectors. Elements that vectors leave over have a
+// thread each, so that none waits for another.
 //
 //     y = residual + (u >= p ? x * scale : 0),    u: number i of the seed for element i of all
 //
@@ -23,18 +24,19 @@ __global__ void residual_dropout(const T* x, const T* residual, T* y, long long 
                                  long long N, unsigned across, float p, float scale, unsigned long long seed)
 {
     const unsigned block = blockIdx.x % across;
-    const long long row = blockIdx.x / across, column = ((long long)block * blockDim.x + threadIdx.x) * SIZE;
+    const long long row = blockIdx.x / across, thread = (long long)block * blockDim.x + threadIdx.x, vectors = N / SIZE;
     x += row * x_stride;
     y += row * N;
     if (residual) residual += row * residual_stride;
 
-    if (SIZE == 1 || column + SIZE > N) {
-        for (long long j = column; j < N && j < column + SIZE; ++j) {
-            const float kept = uniform1(seed, row * N + j) >= p ? (float)x[j] * scale : 0.0f;
-            y[j] = (T)(residual ? (float)residual[j] + kept : kept);
-        }
+    if (SIZE == 1 || thread >= vectors) {
+        const long long j = thread + vectors * (SIZE - 1);
+        if (j >= N) return;
+        const float value = (float)x[j], other = residual ? (float)residual[j] : 0.0f;
+        y[j] = (T)(other + (uniform1(seed, row * N + j) >= p ? value * scale : 0.0f));
         return;
     }
+    const long long column = thread * SIZE;
     float values[SIZE], others[SIZE] = {};
     load_floats<SIZE>(x + column, values);
     if (residual) load_floats<SIZE>(residual + column, others);

@@ -6,18 +6,17 @@ import triton.language as tl
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.rung import rung
 from kernels.triton.launch import launch
-
-BLOCK = 2_048
+from kernels.triton.tiles import elements_of
 
 
 @triton.jit
-def put_dropped(x_ptr, residual_ptr, y_ptr, of_x, of_residual, of_y, numbers, p, scale, inside):
+def put_dropped(x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, numbers, p, scale, inside):
     """The elements at these offsets; all of them where `inside` is None."""
-    x = tl.load(x_ptr + of_x, mask=inside).to(tl.float32)
+    x = tl.load(x_ptr + x_at, mask=inside).to(tl.float32)
     y = tl.where(numbers >= p, x * scale, 0.0)
     if residual_ptr is not None:
-        y += tl.load(residual_ptr + of_residual, mask=inside).to(tl.float32)
-    tl.store(y_ptr + of_y, y, mask=inside)
+        y += tl.load(residual_ptr + residual_at, mask=inside).to(tl.float32)
+    tl.store(y_ptr + y_at, y, mask=inside)
 
 
 # The seed differs from call to call: no kernel is compiled anew for 1 or for multiples of 16.
@@ -42,9 +41,9 @@ def residual_dropout_kernel(
         put_dropped(x_ptr, residual_ptr, y_ptr, at, at, at, numbers, p, scale, None)
     else:
         columns = block.to(tl.int64) * BLOCK_N - before + tl.arange(0, BLOCK_N)
-        of_x, of_residual, of_y = row * x_stride + columns, row * residual_stride + columns, row * N + columns
+        x_at, residual_at, y_at = row * x_stride + columns, row * residual_stride + columns, row * N + columns
         inside = (columns >= 0) & (columns < N)
-        put_dropped(x_ptr, residual_ptr, y_ptr, of_x, of_residual, of_y, numbers, p, scale, inside)
+        put_dropped(x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, numbers, p, scale, inside)
 
 
 def fours(x, residual, p, seed):
@@ -57,9 +56,10 @@ def fours(x, residual, p, seed):
     x, residual = (None if tensor is None else as_rows(tensor.reshape(shape)) for tensor in (x, residual))
     M, N = x.shape
     strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
-    parameters = N, float(p), 1 / max(1 - p, 1e-30), seed, N // BLOCK if M == 1 else 0
-    tile = {"QUADS": M == 1 or N % 4 == 0, "BLOCK_N": BLOCK, "num_warps": 4}
-    launch(residual_dropout_kernel, (M * triton.cdiv(N + 3, BLOCK),), x, residual, y, *strides, *parameters, **tile)
+    block = elements_of(x.numel(), x.device)
+    parameters = N, float(p), 1 / max(1 - p, 1e-30), seed, N // block if M == 1 else 0
+    tile = {"QUADS": M == 1 or N % 4 == 0, "BLOCK_N": block, "num_warps": 4}
+    launch(residual_dropout_kernel, (M * triton.cdiv(N + 3, block),), x, residual, y, *strides, *parameters, **tile)
     return y
 
 

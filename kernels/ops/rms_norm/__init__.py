@@ -63,7 +63,7 @@ def quack_unsupported(case: Case, machine: Machine) -> str | None:
 
 
 OPERATION = Operation(
-    **levels.of_modules("rms_norm", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
+    **levels.from_modules("rms_norm", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
     reference=reference,
     baseline=torch_rms_norm,
     make_inputs=make_inputs,
@@ -74,8 +74,8 @@ OPERATION = Operation(
         Peer("quack", quack, unsupported=quack_unsupported),
     ),
     # x and weight read once, y written once; a square, a sum and two products an element.
-    cost=partial(Cost.of_rows, matrices=2, vectors=1, operations=4),
+    cost=partial(Cost.rowwise, matrices=2, vectors=1, operations=4),
     # dy, x and weight read once, dx and dweight written once.
-    backward_cost=partial(Cost.of_rows, matrices=3, vectors=2, operations=11),
+    backward_cost=partial(Cost.rowwise, matrices=3, vectors=2, operations=11),
     cases=CASES,
 )

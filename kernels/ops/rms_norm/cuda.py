@@ -1,14 +1,17 @@
-"""Level 5: the Python side of rms_norm.cu, rms_norm_split.cu and rms_norm_backward_queue.cu.
+"""Level 5: the Python side of rms_norm.cu, rms_norm_narrow.cu, rms_norm_split.cu, and two for the backward.
 
 Rungs of the forward, plain to best:
     reread    one block a row, which reads it twice, by loads as wide as the rows' alignment allows.
-    kept      the row stays in registers; few rows too wide for that are divided among blocks.
+    kept      the row stays in registers; few rows too wide for that are divided among blocks, and many narrow ones that are no
+              whole vectors are copied as such, many at a time.
 Rungs of the backward:
     columns   dx by rows, dweight by kernels in which a thread owns a column.
     queue     16-byte loads, all sums in registers, the next rows on their way.
     cluster   wide rows: as queue, a row shared by the blocks of a cluster.
-The last two need rows of whole 16-byte vectors, up to 8,192 and 32,768 columns, and the last a GPU of sm_90 or newer; other
-rows go to `columns`, and rows too wide for `kept` to `reread`.
+The last two are for rows of up to 8,192 and 32,768 columns: the one for whole 16-byte vectors, or 64 columns or more that start
+alike within one in all matrices, the other for whole vectors alone, and on a GPU of sm_90 or newer. Other rows go to `columns`,
+and rows too wide for `kept` to `reread`. Before all that `cluster` gives a matrix that one block has room for to that block,
+and few rows that are not whole vectors to as many blocks as they need (rms_norm_backward_few.cu).
 """
 
 from collections.abc import Callable
@@ -18,27 +21,35 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.few import few_gradients
 from kernels.cuda.includes import DEVICE, with_includes
-from kernels.cuda.queue import blocks_of_row, cluster_unsupported, fits_block, fits_cluster, queue_launch
+from kernels.cuda.queue import blocks_of_row, can_be_peeled, cluster_unsupported, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
+    NARROW_THREADS,
     NORM_COLUMNS,
+    VECTOR_BYTES,
+    block_of_rows,
     column_sums,
     in_vectors,
     norm_columns,
     pack_size,
     pack_threads,
+    power_of_2_from,
     threads_of_few,
     threads_of_row,
 )
 from kernels.cuda.template import kernel
-from kernels.hardware import WARP
 from kernels.operation import Variant
 from kernels.row_parts import at_once, columns_of_part, few_rows, threads_of_part
 from kernels.unsupported import Reason, needs_compiler
 
-FILE, SPLIT, QUEUE = (Path(__file__).with_name(f"rms_norm{name}.cu") for name in ("", "_split", "_backward_queue"))
+FILE, NARROW, SPLIT, QUEUE, FEW = (
+    Path(__file__).with_name(f"rms_norm{name}.cu")
+    for name in ("", "_narrow", "_split", "_backward_queue", "_backward_few")
+)
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
+WIDEST_NARROW, VALUES = 256, 16  # columns of what `narrow` takes, and how many of them a lane has; not timed yet
 
 
 def reread(x, weight, eps):
@@ -59,11 +70,24 @@ def kept(x, weight, eps):
     y, rows, weight = empty_contiguous(x), as_rows(x), as_columns(weight)
     M, size = rows.shape[0], pack_size(N, rows, weight, y)
     few = at_once(M, N, x.device)
-    threads = threads_of_few(N, size) if few else threads_of_row(N)
-    height = 2 if threads == WARP else 1  # a multiprocessor holds fewer blocks of one warp than it holds warps
+    in_rows = rows.is_contiguous() and rows.data_ptr() % VECTOR_BYTES == 0
+    if not few and in_rows and N <= WIDEST_NARROW and size * x.itemsize < VECTOR_BYTES:
+        return narrow(rows, weight, y, eps)
+    threads, height = block_of_rows(threads_of_few(N, size) if few else threads_of_row(N), -(-N // size))
     parameters = size, -(-N // (size * threads)), threads, height, few
     arguments = (rows, weight, y, rows.stride(0), M, N, np.float32(eps))
     kernel(FILE, "rms_norm_kept", x.dtype, *parameters)((-(-M // height),), (threads, height), arguments)
+    return y
+
+
+def narrow(x, weight, y, eps):
+    """y, filled with the norm of a contiguous matrix x that starts at a multiple of 16 bytes."""
+    M, N = x.shape
+    threads = power_of_2_from(-(-N // VALUES))
+    height = NARROW_THREADS // threads
+    launched = kernel(NARROW, "rms_norm_narrow", x.dtype, threads, height)
+    arguments = (x, weight, y, M, N, np.float32(eps))
+    launched((-(-M // height),), (threads, height), arguments, shared_mem=height * N * x.itemsize)
     return y
 
 
@@ -99,10 +123,11 @@ def columns(dy, x, weight, eps):
 def in_registers(dy, x, weight, eps, cluster: int):
     """The gradients by rms_norm_backward_queue.cu, with `cluster` blocks to a row; None where the rows do not fit."""
     dys, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-    if not in_vectors(x.shape[-1], dys, rows, columns):
+    peeled = not in_vectors(x.shape[-1], dys, rows, columns)
+    if peeled and not (fits_block(x, peeled=True) and can_be_peeled(dys, rows)):
         return None
     dx, dweight = empty_contiguous(x), None if weight is None else empty_contiguous(weight)
-    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, "rms_norm_backward_queue", rows, cluster)
+    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, cluster, peeled=peeled)
     M, N = rows.shape
     partial = torch.empty((G, 1, N), dtype=torch.float32, device=x.device)
     arguments = (dys, rows, columns, dx, partial, dys.stride(0), rows.stride(0), M, N, np.float32(eps))
@@ -118,8 +143,11 @@ def queue(dy, x, weight, eps):
 
 def cluster(dy, x, weight, eps):
     """Deterministic on one kind of GPU, as `columns`."""
-    of_cluster = fits_cluster(x) and in_registers(dy, x, weight, eps, blocks_of_row(x.shape[-1]))
-    return of_cluster or queue(dy, x, weight, eps)
+    matrices = as_rows(dy), as_rows(x), as_columns(weight), eps
+    clustered = fits_cluster(x) and in_registers(*matrices, blocks_of_row(x.shape[-1]))
+    found = few_gradients(FEW, matrices[:2], matrices[2], eps, sums=matrices[2:3])
+    dx, dweight = found or clustered or queue(*matrices)
+    return dx.view(x.shape), dweight
 
 
 def rung(name: str, fn: Callable, idea: str, source: tuple[Path, ...], unsupported: Reason = needs_compiler) -> Variant:
@@ -128,13 +156,19 @@ def rung(name: str, fn: Callable, idea: str, source: tuple[Path, ...], unsupport
 
 PACKS = (FILE, DEVICE / "packs.cuh", DEVICE / "vectors.cuh")
 COLUMNS = (*PACKS, NORM_COLUMNS, COLUMN_SUMS)
-VECTORS = (QUEUE, DEVICE / "vectors.cuh", COLUMN_SUMS)
+VECTORS = (*with_includes(QUEUE), COLUMN_SUMS)
 FORWARD = (
     rung("reread", reread, "one block a row, read twice", PACKS),
-    rung("kept", kept, "the row stays in registers", (*PACKS, *with_includes(SPLIT))),
+    rung("kept", kept, "the row stays in registers", (*PACKS, *with_includes(NARROW), *with_includes(SPLIT))),
 )
 BACKWARD = (
     rung("columns", columns, "dx by rows, dweight by kernels in which a thread owns a column", COLUMNS),
     rung("queue", queue, "16-byte loads, all sums in registers, the next rows on their way", VECTORS),
-    rung("cluster", cluster, "wide rows: shared by the blocks of a cluster", VECTORS, cluster_unsupported),
+    rung(
+        "cluster",
+        cluster,
+        "wide rows: shared by the blocks of a cluster",
+        (*VECTORS, *with_includes(FEW)),
+        cluster_unsupported,
+    ),
 )

@@ -14,9 +14,9 @@ __device__ float squares_of(Floats<SIZE> row)
 }
 
 template <int SIZE, typename T>
-__device__ void put_normalised(T* y, Floats<SIZE> row, const T* weight, Pack<T, SIZE> of_columns, int j, float rstd)
+__device__ void put_normalised(T* y, Floats<SIZE> row, const T* weight, Pack<T, SIZE> packed_weights, int j, float rstd)
 {
-    const Floats<SIZE> weights = widened(of_columns);
+    const Floats<SIZE> weights = widened(packed_weights);
     for (int k = 0; k < SIZE; ++k) row.at[k] *= weight ? rstd * weights.at[k] : rstd;
     store_floats(y + j, row);
 }
@@ -33,44 +33,46 @@ __device__ Pack<T, SIZE> weights_at(const T* weight, int j)
 template <typename T, int SIZE>
 __global__ void rms_norm_reread(const T* x, const T* weight, T* y, long long x_stride, int N, float eps)
 {
-    __shared__ float of_warp[32];
+    __shared__ float warp_parts[32];
     x += blockIdx.x * x_stride;
     y += (long long)blockIdx.x * N;
     float squares = 0.0f;
 #pragma unroll 4  // loads on their way at once
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) squares += squares_of(load_floats<SIZE>(x + j));
-    float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
+    float rstd = rsqrtf(row_sum(squares, warp_parts) / N + eps);
 #pragma unroll 4
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE)
         put_normalised(y, load_floats<SIZE>(x + j), weight, weights_at<SIZE>(weight, j), j, rstd);
 }
 
-// The row stays in registers, PACKS packs a thread. ceil(M / ROWS) blocks of (THREADS, ROWS) threads; ROWS is 1 unless THREADS
-// is 32. Where there are FEW rows, nothing hides a wait, so the weights are asked for with the row: no compiler moves a load
-// across a barrier.
+// The row stays in registers, PACKS packs a thread. ceil(M / ROWS) blocks of (THREADS, ROWS) threads, whole warps; ROWS is 1 if
+// THREADS is more than 32. Where there are FEW rows, nothing hides a wait, so the weights are asked for with the row: no
+// compiler moves a load across a barrier.
 template <typename T, int SIZE, int PACKS, int THREADS, int ROWS, bool FEW>
 __global__ void __launch_bounds__(THREADS* ROWS)
     rms_norm_kept(const T* x, const T* weight, T* y, long long x_stride, long long M, int N, float eps)
 {
-    __shared__ float of_warp[32];
+    __shared__ float warp_parts[32];
     const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
-    if (i >= M) return;
     x += i * x_stride;
     y += i * N;
+    auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
+    auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
     Pack<T, SIZE> row[PACKS], weights[FEW ? PACKS : 1];
     for (int k = 0; k < PACKS; ++k) {
-        int j = (k * THREADS + (int)threadIdx.x) * SIZE;
-        if (j >= N) continue;
+        int j = column(k);
+        if (!present(k)) continue;
         row[k] = load_pack<SIZE>(x + j);
         if (FEW) weights[k] = weights_at<SIZE>(weight, j);
     }
     float squares = 0.0f;
     for (int k = 0; k < PACKS; ++k)
-        if ((k * THREADS + (int)threadIdx.x) * SIZE < N) squares += squares_of(widened(row[k]));
-    float rstd = rsqrtf(row_sum(squares, of_warp) / N + eps);
+        if (present(k)) squares += squares_of(widened(row[k]));
+    float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) / N + eps);
     for (int k = 0; k < PACKS; ++k) {
-        int j = (k * THREADS + (int)threadIdx.x) * SIZE;
-        if (j >= N) continue;
+        int j = column(k);
+        if (!present(k)) continue;
         put_normalised(y, widened(row[k]), weight, FEW ? weights[FEW ? k : 0] : weights_at<SIZE>(weight, j), j, rstd);
     }
 }
@@ -80,7 +82,7 @@ template <typename T, int SIZE>
 __global__ void rms_norm_backward_rows(const T* dy, const T* x, const T* weight, T* dx, float2* statistics,
                                        long long dy_stride, long long x_stride, int N, float eps)
 {
-    __shared__ float of_warp[2][32];
+    __shared__ float warp_parts[2][32];
     dy += blockIdx.x * dy_stride;
     x += blockIdx.x * x_stride;
     dx += (long long)blockIdx.x * N;
@@ -98,8 +100,8 @@ __global__ void rms_norm_backward_rows(const T* dy, const T* x, const T* weight,
         squares += squares_of(row);
         for (int k = 0; k < SIZE; ++k) products += g.at[k] * row.at[k];
     }
-    float rstd = rsqrtf(row_sum(squares, of_warp[0]) / N + eps);
-    float mean_gn = row_sum(products, of_warp[1]) / N * rstd;
+    float rstd = rsqrtf(row_sum(squares, warp_parts[0]) / N + eps);
+    float mean_gn = row_sum(products, warp_parts[1]) / N * rstd;
     if (threadIdx.x == 0) statistics[blockIdx.x] = {0.0f, rstd};
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
         Floats<SIZE> row = load_floats<SIZE>(x + j), g = g_of(j);

@@ -11,16 +11,16 @@
 template <typename T, int SIZE>
 __global__ void rms_norm_parts(const T* x, float* parts, long long x_stride, int N)
 {
-    __shared__ float of_warp[32];
+    __shared__ float warp_parts[32];
     const Columns columns(blockIdx.y, N);
     x += blockIdx.x * x_stride;
     float squares = 0.0f;
     for (int k = 0; k < VALUES / SIZE; ++k) {
-        const int j = columns.of_pack<SIZE>(k);
+        const int j = columns.pack_start<SIZE>(k);
         if (j >= columns.end) continue;
         for (float value : load_floats<SIZE>(x + j).at) squares += value * value;
     }
-    squares = row_sum(squares, of_warp);
+    squares = row_sum(squares, warp_parts);
     if (threadIdx.x == 0) parts[(long long)blockIdx.x * gridDim.y + blockIdx.y] = squares;
 }
 
@@ -33,14 +33,14 @@ __global__ void rms_norm_split(const T* x, const T* weight, T* y, const float* p
     parts += (long long)blockIdx.x * gridDim.y;
     Pack<T, SIZE> row[VALUES / SIZE];  // on its way while the parts are
     for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.of_pack<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.of_pack<SIZE>(k));
+        if (columns.pack_start<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.pack_start<SIZE>(k));
 
     float squares = 0.0f;
     for (int p = threadIdx.x % 32; p < gridDim.y; p += 32) squares += parts[p];
     const float rstd = rsqrtf(warp_sum(squares) / N + eps);
 
     for (int k = 0; k < VALUES / SIZE; ++k) {
-        const int j = columns.of_pack<SIZE>(k);
+        const int j = columns.pack_start<SIZE>(k);
         if (j >= columns.end) continue;
         Floats<SIZE> values = widened(row[k]), weights;
         if (weight) weights = load_floats<SIZE>(weight + j);

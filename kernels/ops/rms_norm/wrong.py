@@ -42,7 +42,7 @@ PADDED = edited(
     partial(triton_forward.run, triton_forward.by_rows), "tl.cast(N, tl.float32)", "tl.cast(BLOCK_N, tl.float32)"
 )
 LOST_PARTIAL = lost_partial(triton_backward.prefetch)
-OF_X = edited(cuda.columns, "{0.0f, rstd}", "{0.0f, 1.0f}")
+SUMS_X = edited(cuda.columns, "{0.0f, rstd}", "{0.0f, 1.0f}")
 VARIANTS = (
     wrong(1, "centred", "subtracts the mean, as layer norm does", forward=centred),
     wrong(1, "eps-outside-root", "adds eps to the root, not under it", forward=eps_outside),
@@ -54,5 +54,5 @@ VARIANTS = (
     ),
     wrong(1, "gradient-constant", "takes rstd for a constant", backward=constant_rstd),
     wrong(4, "gradient-lost-partial", "the second kernel forgets the last program", backward=LOST_PARTIAL),
-    wrong(5, "gradient-of-x", "dweight is summed over x, not over its norm", backward=OF_X),
+    wrong(5, "gradient-of-x", "dweight is summed over x, not over its norm", backward=SUMS_X),
 )

@@ -97,7 +97,7 @@ def cost(case: Case) -> Cost:
 
 
 OPERATION = Operation(
-    **levels.of_modules("rope", native, triton, cuda),
+    **levels.from_modules("rope", native, triton, cuda),
     reference=reference,
     baseline=torch_rope,
     make_inputs=make_inputs,

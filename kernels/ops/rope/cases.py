@@ -43,8 +43,8 @@ def few(case: Case, rows: int) -> Case:
 def make_inputs(case: Case, device: str) -> dict[str, Any]:
     """Queries and keys, and the angles of the positions from 1,000 on, where no cosine is 1."""
     B, H, S, D = case.shape
-    of_k = replace(case, shape=(B, case.sizes.get("kv_heads", H), S, D), layout="contiguous", seed=case.seed + 1_000)
-    q, k = rows(case, generator(case, device)), rows(of_k, generator(of_k, device))
+    k_case = replace(case, shape=(B, case.sizes.get("kv_heads", H), S, D), layout="contiguous", seed=case.seed + 1_000)
+    q, k = rows(case, generator(case, device)), rows(k_case, generator(k_case, device))
     if (layout := LAYOUTS[case.layout]) == "by-position":  # as a projection leaves them, (B, S, heads, D)
         k = k.transpose(1, 2).contiguous().transpose(1, 2)
     else:

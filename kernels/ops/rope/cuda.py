@@ -8,6 +8,8 @@ import torch
 from kernels.arguments import empty_contiguous
 from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
+from kernels.machine import multiprocessors
+from kernels.row_parts import THREADS_AT_ONCE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("rope.cu")
@@ -33,10 +35,14 @@ def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
         return
     angles = cos.contiguous(), sin.contiguous()
     size = vector_size(D, angles, q, k, to_q, to_k)
-    grid = B * -(-S * (D // 2 // size) // THREADS), -(-H // HEADS) + -(-k.shape[1] // HEADS)
+    head_threads = B * S * (D // 2 // size)
+    # Several heads a thread, unless then too few threads are left for the loads to be on their way at once.
+    heads = HEADS if head_threads * (H + k.shape[1]) >= HEADS * THREADS_AT_ONCE * multiprocessors(q.device) else 1
+    blocks = -(-S * (D // 2 // size) // THREADS)
+    grid = B * blocks, -(-H // heads) + -(-k.shape[1] // heads)
     strides = (stride for tensor in (q, k, to_q, to_k) for stride in tensor.stride())
-    arguments = (q, k, to_q, to_k, *angles, *strides, H, k.shape[1], S, D, np.float32(by))
-    kernel(FILE, "rope", q.dtype, size, interleaved, HEADS)(grid, (THREADS,), arguments)
+    arguments = (q, k, to_q, to_k, *angles, *strides, H, k.shape[1], S, D, blocks, np.float32(by))
+    kernel(FILE, "rope", q.dtype, size, interleaved, heads)(grid, (THREADS,), arguments)
 
 
 def heads(q, k, cos, sin, interleaved):

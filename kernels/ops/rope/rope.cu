@@ -59,28 +59,28 @@ __device__ void turn_heads(const T* x, T* y, Strides from, Strides to, int head,
     }
 }
 
-// (B * ceil(positions * threads of a position / blockDim.x), groups of HEADS heads of q and then of k) blocks.
+// (B * blocks, groups of HEADS heads of q and then of k) blocks; so many cover the positions, D / 2 / SIZE threads each.
 template <typename T, int SIZE, bool INTERLEAVED, int HEADS>
 __global__ void rope(const T* q, const T* k, T* to_q, T* to_k, const float* cos, const float* sin,
                      long long q_batch, long long q_head, long long q_position, long long q_feature,
                      long long k_batch, long long k_head, long long k_position, long long k_feature,
                      long long to_q_batch, long long to_q_head, long long to_q_position, long long to_q_feature,
                      long long to_k_batch, long long to_k_head, long long to_k_position, long long to_k_feature,
-                     int heads, int kv_heads, int S, int D, float turn)
+                     int heads, int kv_heads, int S, int D, unsigned blocks, float turn)
 {
     // 32 bits are enough for the pairs of all positions; divisions in 64 would keep the loads waiting.
-    const unsigned of_position = D / 2 / SIZE, blocks = (S * of_position + blockDim.x - 1) / blockDim.x;
+    const unsigned position_pairs = D / 2 / SIZE;
     const unsigned i = blockIdx.x % blocks * blockDim.x + threadIdx.x;
     const long long batch = blockIdx.x / blocks;
-    const int position = i / of_position, pair = i % of_position * SIZE;
+    const int position = i / position_pairs, pair = i % position_pairs * SIZE;
     if (position >= S) return;
     const int angle = position * (D / 2) + pair;
     float c[SIZE], s[SIZE];
     load_angles(cos + angle, c);
     load_angles(sin + angle, s);
     for (int p = 0; p < SIZE; ++p) s[p] *= turn;
-    const int group = blockIdx.y, of_q = (heads + HEADS - 1) / HEADS;
-    if (group < of_q)
+    const int group = blockIdx.y, q_groups = (heads + HEADS - 1) / HEADS;
+    if (group < q_groups)
         turn_heads<T, SIZE, INTERLEAVED, HEADS>(
             q + batch * q_batch + position * q_position, to_q + batch * to_q_batch + position * to_q_position,
             {q_batch, q_head, q_position, q_feature}, {to_q_batch, to_q_head, to_q_position, to_q_feature},
@@ -89,5 +89,5 @@ __global__ void rope(const T* q, const T* k, T* to_q, T* to_k, const float* cos,
         turn_heads<T, SIZE, INTERLEAVED, HEADS>(
             k + batch * k_batch + position * k_position, to_k + batch * to_k_batch + position * to_k_position,
             {k_batch, k_head, k_position, k_feature}, {to_k_batch, to_k_head, to_k_position, to_k_feature},
-            (group - of_q) * HEADS, kv_heads, D, pair, c, s);
+            (group - q_groups) * HEADS, kv_heads, D, pair, c, s);
 }

@@ -3,15 +3,17 @@
 A program has some positions of several heads, of q or of k: their cosines and sines are read once.
 """
 
+import torch
 import triton
 import triton.language as tl
 
 from kernels.arguments import empty_contiguous
+from kernels.machine import multiprocessors
 from kernels.rung import rung
 from kernels.triton.launch import launch
 
-HEADS = 4  # of a program
-PAIRS = 1_024  # of a head in a program
+HEADS, VALUES = 4, 512  # of a program, and of each of its heads
+PROGRAMS = 4  # of a multiprocessor, at least; not timed yet
 
 
 @triton.jit
@@ -19,26 +21,24 @@ def turn_heads(
     x_ptr, y_ptr, cos, sin, first, H, positions, b, h, s, d, to_b, to_h, to_s, to_d, batch, S, D,
     INTERLEAVED: tl.constexpr, HEADS: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """HEADS heads of x from the first on, by the strides b, h, s and d; y has those named to_…."""
-    x_ptr += batch * b + positions.to(tl.int64) * s
-    y_ptr += batch * to_b + positions.to(tl.int64) * to_s
-    for number in tl.static_range(HEADS):
-        head = (first + number).to(tl.int64)
-        if INTERLEAVED:  # pairs are neighbours: both are read at once and then taken apart
-            columns = tl.arange(0, BLOCK_D)[None, :]
-            inside = (positions < S) & (columns < D) & (head < H)
-            x = tl.load(x_ptr + head * h + columns * d, mask=inside, other=0.0).to(tl.float32)
-            one, other = tl.split(tl.reshape(x, (x.shape[0], BLOCK_D // 2, 2)))
-            y = tl.join(one * cos - other * sin, other * cos + one * sin)
-            tl.store(y_ptr + head * to_h + columns * to_d, tl.reshape(y, x.shape), mask=inside)
-        else:
-            columns = tl.arange(0, BLOCK_D // 2)[None, :]
-            inside = (positions < S) & (columns < D // 2) & (head < H)
-            from_one, to_one = x_ptr + head * h + columns * d, y_ptr + head * to_h + columns * to_d
-            one = tl.load(from_one, mask=inside, other=0.0).to(tl.float32)
-            other = tl.load(from_one + D // 2 * d, mask=inside, other=0.0).to(tl.float32)
-            tl.store(to_one, one * cos - other * sin, mask=inside)
-            tl.store(to_one + D // 2 * to_d, other * cos + one * sin, mask=inside)
+    """HEADS heads of x from the first on, all on their way at once, by the strides b, h, s and d; y has those named to_…."""
+    heads = (first + tl.arange(0, HEADS))[:, None, None]
+    x_ptr += batch * b + heads.to(tl.int64) * h + positions.to(tl.int64) * s
+    y_ptr += batch * to_b + heads.to(tl.int64) * to_h + positions.to(tl.int64) * to_s
+    if INTERLEAVED:  # pairs are neighbours: both are read at once and then taken apart
+        columns = tl.arange(0, BLOCK_D)[None, None, :]
+        inside = (heads < H) & (positions < S) & (columns < D)
+        x = tl.load(x_ptr + columns * d, mask=inside, other=0.0).to(tl.float32)
+        one, other = tl.split(tl.reshape(x, (x.shape[0], x.shape[1], BLOCK_D // 2, 2)))
+        y = tl.join(one * cos - other * sin, other * cos + one * sin)
+        tl.store(y_ptr + columns * to_d, tl.reshape(y, x.shape), mask=inside)
+    else:
+        columns = tl.arange(0, BLOCK_D // 2)[None, None, :]
+        inside = (heads < H) & (positions < S) & (columns < D // 2)
+        one = tl.load(x_ptr + columns * d, mask=inside, other=0.0).to(tl.float32)
+        other = tl.load(x_ptr + (columns + D // 2) * d, mask=inside, other=0.0).to(tl.float32)
+        tl.store(y_ptr + columns * to_d, one * cos - other * sin, mask=inside)
+        tl.store(y_ptr + (columns + D // 2) * to_d, other * cos + one * sin, mask=inside)
 
 
 @triton.jit
@@ -50,19 +50,19 @@ def rope_kernel(
 ):  # fmt: skip
     blocks = tl.cdiv(S, BLOCK_S)
     batch, group = (tl.program_id(0) // blocks).to(tl.int64), tl.program_id(1)
-    positions = (tl.program_id(0) % blocks * BLOCK_S + tl.arange(0, BLOCK_S))[:, None]
-    pairs = tl.arange(0, BLOCK_D // 2)[None, :]
+    positions = (tl.program_id(0) % blocks * BLOCK_S + tl.arange(0, BLOCK_S))[None, :, None]
+    pairs = tl.arange(0, BLOCK_D // 2)[None, None, :]
     inside = (positions < S) & (pairs < D // 2)
     cos = tl.load(cos_ptr + positions * (D // 2) + pairs, mask=inside, other=0.0)
     sin = tl.load(sin_ptr + positions * (D // 2) + pairs, mask=inside, other=0.0) * turn
-    of_q = tl.cdiv(H, HEADS)
-    if group < of_q:
+    q_groups = tl.cdiv(H, HEADS)
+    if group < q_groups:
         turn_heads(
             q_ptr, to_q_ptr, cos, sin, group * HEADS, H, positions, q_b, q_h, q_s, q_d, to_q_b, to_q_h, to_q_s, to_q_d,
             batch, S, D, INTERLEAVED, HEADS, BLOCK_D,
         )  # fmt: skip
     else:
-        first = (group - of_q) * HEADS
+        first = (group - q_groups) * HEADS
         turn_heads(
             k_ptr, to_k_ptr, cos, sin, first, KV_HEADS, positions, k_b, k_h, k_s, k_d, to_k_b, to_k_h, to_k_s, to_k_d,
             batch, S, D, INTERLEAVED, HEADS, BLOCK_D,
@@ -74,13 +74,21 @@ def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
     B, H, S, D = q.shape
     if not q.numel() + k.numel():
         return
-    block = triton.next_power_of_2(D)
-    positions = max(min(2 * PAIRS // block, triton.next_power_of_2(S)), 1)
-    grid = B * triton.cdiv(S, positions), triton.cdiv(H, HEADS) + triton.cdiv(k.shape[1], HEADS)
+    tile = tile_of(B, S, D, H + k.shape[1], q.device)
+    heads, positions = tile["HEADS"], tile["BLOCK_S"]
+    grid = B * triton.cdiv(S, positions), triton.cdiv(H, heads) + triton.cdiv(k.shape[1], heads)
     strides = (stride for tensor in (q, k, to_q, to_k) for stride in tensor.stride())
     tensors = q, k, to_q, to_k, cos.contiguous(), sin.contiguous()
-    tile = {"INTERLEAVED": interleaved, "HEADS": HEADS, "BLOCK_S": positions, "BLOCK_D": block}
-    launch(rope_kernel, grid, *tensors, *strides, H, k.shape[1], S, D, float(by), **tile, num_warps=4)
+    arguments = (*tensors, *strides, H, k.shape[1], S, D, float(by))
+    launch(rope_kernel, grid, *arguments, **tile, INTERLEAVED=interleaved)
+
+
+def tile_of(B: int, S: int, D: int, heads: int, device: torch.device) -> dict[str, int]:
+    """Several heads in a program, unless then too few programs are left for every multiprocessor."""
+    block = triton.next_power_of_2(D)
+    few = B * S * block * heads < HEADS * VALUES * PROGRAMS * multiprocessors(device)
+    positions = max(min(VALUES // block, triton.next_power_of_2(S)), 1)
+    return {"HEADS": 1 if few else HEADS, "BLOCK_S": positions, "BLOCK_D": block, "num_warps": 2 if few else 4}
 
 
 def heads(q, k, cos, sin, interleaved):

@@ -41,13 +41,13 @@ def torch_scan(x):
 
 
 OPERATION = Operation(
-    **levels.of_modules("scan", native, triton, cuda),
+    **levels.from_modules("scan", native, triton, cuda),
     reference=reference,
     **levels.against_torch(torch_scan),
     make_inputs=x_alone,
     wrong=wrong.VARIANTS,
     # x read once and y written once; an addition an element. The backward is the same of dy and dx.
-    cost=partial(Cost.of_rows, matrices=2, operations=1),
-    backward_cost=partial(Cost.of_rows, matrices=2, operations=1),
+    cost=partial(Cost.rowwise, matrices=2, operations=1),
+    backward_cost=partial(Cost.rowwise, matrices=2, operations=1),
     cases=CASES,
 )

@@ -31,8 +31,8 @@ def scanned(in_parts: bool, reversed: bool, x: torch.Tensor) -> torch.Tensor:
     parts, sums = -(-N // width), None
     if parts > 1:
         sums = torch.empty((M, parts - 1), dtype=torch.float64, device=x.device)
-        of_parts = kernel(FILE, "scan_sums", x.dtype, size, reversed)
-        of_parts((M, parts - 1), (threads,), (rows, sums, rows.stride(0), N, width))
+        sum_parts = kernel(FILE, "scan_sums", x.dtype, size, reversed)
+        sum_parts((M, parts - 1), (threads,), (rows, sums, rows.stride(0), N, width))
     by_rows = kernel(FILE, "scan_rows", x.dtype, size, reversed)
     by_rows((M, parts), (threads,), (rows, y, sums, rows.stride(0), N, width))
     return y

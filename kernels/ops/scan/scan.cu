@@ -37,13 +37,13 @@ __device__ double warp_scan(double value)
 }
 
 // The sum of `value` over the block, given to each thread.
-__device__ double block_sum(double value, double* of_warp)
+__device__ double block_sum(double value, double* warp_parts)
 {
     for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffff, value, apart);
-    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+    if (threadIdx.x % 32 == 0) warp_parts[threadIdx.x / 32] = value;
     __syncthreads();
     value = 0.0;
-    for (int warp = 0; warp < blockDim.x / 32; ++warp) value += of_warp[warp];
+    for (int warp = 0; warp < blockDim.x / 32; ++warp) value += warp_parts[warp];
     return value;
 }
 
@@ -51,7 +51,7 @@ __device__ double block_sum(double value, double* of_warp)
 template <typename T, int SIZE, bool REVERSED>
 __global__ void scan_sums(const T* x, double* sums, long long x_stride, int N, int width)
 {
-    __shared__ double of_warp[32];
+    __shared__ double warp_parts[32];
     const int first = blockIdx.y * width;
     x += blockIdx.x * x_stride;
     double sum = 0.0;
@@ -59,7 +59,7 @@ __global__ void scan_sums(const T* x, double* sums, long long x_stride, int N, i
         const Floats<SIZE> values = load_columns<SIZE, REVERSED>(x, j, N);
         for (int i = 0; i < SIZE; ++i) sum += values.at[i];
     }
-    sum = block_sum(sum, of_warp);
+    sum = block_sum(sum, warp_parts);
     if (threadIdx.x == 0) sums[blockIdx.x * gridDim.y + blockIdx.y] = sum;
 }
 
@@ -68,16 +68,16 @@ __global__ void scan_sums(const T* x, double* sums, long long x_stride, int N, i
 template <typename T, int SIZE, bool REVERSED>
 __global__ void scan_rows(const T* x, T* y, const double* sums, long long x_stride, int N, int width)
 {
-    __shared__ double of_warp[2][32], of_part[32];
+    __shared__ double warp_parts[2][32], carry_parts[32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     const int first = blockIdx.y * width, end = min(first + width, N);
     x += blockIdx.x * x_stride;
     y += (long long)blockIdx.x * N;
     double carry = 0.0;
     if (sums) {
-        const double* of_row = sums + blockIdx.x * (gridDim.y - 1);
-        for (int part = threadIdx.x; part < blockIdx.y; part += blockDim.x) carry += of_row[part];
-        carry = block_sum(carry, of_part);
+        const double* part_sums = sums + blockIdx.x * (gridDim.y - 1);
+        for (int part = threadIdx.x; part < blockIdx.y; part += blockDim.x) carry += part_sums[part];
+        carry = block_sum(carry, carry_parts);
     }
     int turn = 0;  // two sets of sums by turns: no barrier between reading the one and writing the other
     for (int start = first; start < end; start += blockDim.x * SIZE, turn ^= 1) {
@@ -89,12 +89,12 @@ __global__ void scan_rows(const T* x, T* y, const double* sums, long long x_stri
         const double up_to = warp_scan(values.at[SIZE - 1]);
         double before = __shfl_up_sync(0xffffffff, up_to, 1);
         if (lane == 0) before = 0.0;  // up_to less its own would be NaN behind an infinity
-        if (lane == 31) of_warp[turn][warp] = up_to;
+        if (lane == 31) warp_parts[turn][warp] = up_to;
         __syncthreads();
-        const double of_warps = warp_scan(lane < warps ? of_warp[turn][lane] : 0.0);
-        const double of_those_before = __shfl_sync(0xffffffff, of_warps, max(warp - 1, 0));
-        before += carry + (warp > 0 ? of_those_before : 0.0);
-        carry += __shfl_sync(0xffffffff, of_warps, 31);
+        const double sums_to_warp = warp_scan(lane < warps ? warp_parts[turn][lane] : 0.0);
+        const double earlier_warps = __shfl_sync(0xffffffff, sums_to_warp, max(warp - 1, 0));
+        before += carry + (warp > 0 ? earlier_warps : 0.0);
+        carry += __shfl_sync(0xffffffff, sums_to_warp, 31);
 
         for (int i = 0; i < SIZE; ++i) values.at[i] = (float)(before + values.at[i]);
         if (j < end) store_columns<SIZE, REVERSED>(y, j, N, values);

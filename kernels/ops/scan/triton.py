@@ -68,7 +68,7 @@ def scanned(in_parts: bool, reversed: bool, x: torch.Tensor) -> torch.Tensor:
         parts = min(2 * many // M, MOST_PARTS)
     width = block * triton.cdiv(N, block * parts)
     parts = triton.cdiv(N, width)
-    few = at_once(M, N, x.device)  # then a row is done soonest by many threads, else by few with many loads under way
+    few = at_once(M, N, x.device)  # then a row is done soonest by many threads, else by few with many loads in flight
     warps = min(max(block // (128 if few else 512), 1), 8)
     options = {"REVERSED": reversed, "BLOCK_N": block, "num_warps": warps}
     if parts > 1:

@@ -34,10 +34,10 @@ def without_own(dy):
 
 wrong = partial(variant, SIGNATURE, __file__, forward=scan)
 BLOCK, REVERSED = partial(cuda.scanned, False, False), partial(cuda.scanned, True, True)
-NO_CARRY = edited(BLOCK, "carry += __shfl_sync(0xffffffff, of_warps, 31);", "")
-NO_WARPS = edited(BLOCK, "(warp > 0 ? of_those_before : 0.0)", "0.0")
+NO_CARRY = edited(BLOCK, "carry += __shfl_sync(0xffffffff, sums_to_warp, 31);", "")
+NO_WARPS = edited(BLOCK, "(warp > 0 ? earlier_warps : 0.0)", "0.0")
 SUBTRACTED = edited(BLOCK, "if (lane == 0) before = 0.0;", "before = up_to - values.at[SIZE - 1];")
-NO_PARTS = edited(REVERSED, "carry = block_sum(carry, of_part);", "carry = 0.0;")
+NO_PARTS = edited(REVERSED, "carry = block_sum(carry, carry_parts);", "carry = 0.0;")
 VARIANTS = (
     wrong(1, "exclusive", "leaves out the element itself", forward=exclusive),
     wrong(1, "narrow-sums", "rounds every sum to the input's dtype", forward=narrow),

@@ -71,7 +71,7 @@ def backward_cost(case: Case) -> Cost:
 
 
 OPERATION = Operation(
-    **levels.of_modules("segment_reduce", native, triton, cuda),
+    **levels.from_modules("segment_reduce", native, triton, cuda),
     reference=reference,
     **levels.against_torch(torch_segment_reduce),
     make_inputs=make_inputs,

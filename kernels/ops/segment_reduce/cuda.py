@@ -7,12 +7,13 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.rows import pack_size, power_of_2_from
 from kernels.cuda.template import kernel
+from kernels.hardware import WARP
 from kernels.ops.segment_reduce.native import SIGNATURE
+from kernels.ops.segment_reduce.parts import items_of_part, rows_of_part
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("segment_reduce.cu")
 WARPS = 4  # of a block, as segment_reduce.cu has it
-PART = 128  # rows of a warp, where rows are divided evenly
 
 
 def stripes(many: int, packs: int) -> tuple[tuple[int, int], int]:
@@ -34,20 +35,23 @@ def warp(x, offsets, mean):
 
 
 def parts(x, offsets, mean):
-    """Every warp has as many rows, however long segments are."""
+    """Every warp has as many rows and ends of segments, however long segments are."""
     y = SIGNATURE.empty_outputs(x, offsets)
     if not y.numel():
         return y
     rows, offsets, (S, D), T = as_rows(x), offsets.contiguous(), y.shape, len(x)
-    many = -(-T // PART)
+    part = items_of_part(T + S, x.device)
+    many = -(-(T + S) // part)
     partial = torch.empty((many, 2, D), dtype=torch.float32, device=x.device)
-    if T:
-        size = pack_size(D, rows, y)
-        grid, across = stripes(many, D // size)
-        arguments = (rows, offsets, y, partial, rows.stride(0), S, T, D, across, mean)
-        kernel(FILE, "segment_parts", x.dtype, size, PART)(grid, (32 * WARPS,), arguments)
-    grid, across = stripes(S, D)
-    kernel(FILE, "segment_join", x.dtype, PART)(grid, (32 * WARPS,), (partial, offsets, y, S, T, D, across, mean))
+    joined = torch.empty(many, dtype=torch.int64, device=x.device)
+    size = pack_size(D, rows, y)
+    grid, across = stripes(many, D // size)
+    arguments = (rows, offsets, y, partial, joined, rows.stride(0), S, T, D, across, mean, part)
+    kernel(FILE, "segment_parts", x.dtype, size)(grid, (32 * WARPS,), arguments)
+    grid, across = stripes(many, D)
+    kernel(FILE, "segment_join", x.dtype)(
+        grid, (32 * WARPS,), (partial, joined, offsets, y, many, D, across, mean, part)
+    )
     return y
 
 
@@ -56,14 +60,15 @@ def backward(dy, x, offsets, mean):
     if dx.numel():
         rows, (T, D) = as_rows(dy), x.shape
         size = pack_size(D, rows, dx)
-        grid, across = stripes(-(-T // PART), D // size)
-        arguments = (rows, offsets.contiguous(), dx, rows.stride(0), len(rows), T, D, across, mean)
-        kernel(FILE, "segment_backward", x.dtype, size, PART)(grid, (32 * WARPS,), arguments)
+        part = min(rows_of_part(T, x.device), WARP)
+        grid, across = stripes(-(-T // part), D // size)
+        arguments = (rows, offsets.contiguous(), dx, rows.stride(0), len(rows), T, D, across, mean, part)
+        kernel(FILE, "segment_backward", x.dtype, size)(grid, (32 * WARPS,), arguments)
     return dx
 
 
 FORWARD = (
     rung(5, "warp", warp, "a warp a segment", FILE),
-    rung(5, "parts", parts, "as many rows for every warp, joined by a second kernel", FILE),
+    rung(5, "parts", parts, "as many rows and ends for every warp, joined by a second kernel", FILE),
 )
 BACKWARD = (rung(5, "backward-parts", backward, "each row gets its segment's gradient", FILE),)

@@ -1,8 +1,8 @@
 // Level 5: sums of segments in CUDA C, forward and backward, for T rows of D columns in S segments. Rungs, plain to best:
 //
 //     segment_warp   a warp has a segment, from its first row to its last.
-//     segment_parts  a warp has PART rows, whatever segments they are of; segment_join adds up what parts have of a segment that
-//                    goes over their ends.
+//     segment_parts  a warp has `part` items, which are rows and ends of segments: many segments without rows are divided, too;
+//                    segment_join adds up what parts have of a segment that goes over their ends.
 //
 // T is float, __half or __nv_bfloat16; sums are float. A pack is SIZE neighbouring values, loaded by one instruction. `across`
 // lanes, a power of two, have packs of a row side by side; where rows are narrow, the others of the warp have the next rows.
@@ -12,6 +12,8 @@
 #include <assert.h>
 
 constexpr int WARPS = 4;  // of a block
+constexpr int FAN = 8;  // a step of a search divides what is left by it: loads on their way at once
+constexpr int FLYING = 4;  // rows on their way at once in the backward
 
 // Where a lane is: in column `column`, at row `row` of those that a warp reads at once.
 struct Place {
@@ -69,78 +71,91 @@ __global__ void segment_warp(const T* x, const long long* offsets, T* y, long lo
     store_sum(y + s * D, sum, offsets[s + 1] - offsets[s], at, D, mean);
 }
 
-// The segment, from `low` to `high` - 1, that row t is in: the last that begins at t or before it.
-__device__ long long segment_of(const long long* offsets, long long low, long long high, long long t)
+// The last i below `limit` with offsets[i] + lean * i <= at, each lane for its own `at`, which is at least 0.
+__device__ long long last_up_to(const long long* offsets, long long limit, long long at, int lean)
 {
-    while (high - low > 1) {
-        const long long middle = (low + high) / 2;
-        if (offsets[middle] <= t)
-            low = middle;
-        else
-            high = middle;
+    long long low = 0;
+    for (long long span = limit; span > 1;) {
+        const long long apart = (span + FAN - 1) / FAN;
+        int below = 0;
+#pragma unroll
+        for (int k = 1; k < FAN; ++k) {
+            const long long i = low + k * apart, offset = offsets[min(i, limit - 1)];
+            below += i < limit & offset + lean * i <= at;
+        }
+        low += below * apart;
+        span = apart;
     }
     return low;
 }
 
-// Segments that lie within a part are written. Of one that began before, and of one that begins here and goes on behind the part,
-// the sums so far are kept: partial[part][0] and partial[part][1].
-template <typename T, int SIZE, int PART>
-__global__ void segment_parts(const T* x, const long long* offsets, T* y, float* partial, long long x_stride, long long S,
-                              long long rows, int D, int across, bool mean)
+// Rows and ends of segments in one sequence: row t of segment s is item t + s, its end is item offsets[s + 1] + s. The
+// part that has a segment's end writes it, and if it began in another part, says so in joined[part], which is else -1. Then
+// partial[part][0] is kept of the segment that ends here; partial[part][1] always is, of the one that goes on behind it.
+template <typename T, int SIZE>
+__global__ void segment_parts(const T* x, const long long* offsets, T* y, float* partial, long long* joined,
+                              long long x_stride, long long S, long long rows, int D, int across, bool mean, int part)
 {
-    const long long part = blockIdx.x * (long long)WARPS + threadIdx.x / 32, first = part * PART;
-    if (first >= rows) return;  // whole warps
-    const long long last = min(first + PART, rows);
+    const long long p = blockIdx.x * (long long)WARPS + threadIdx.x / 32, from = p * part, to = min(from + part, rows + S);
+    if (from >= to) return;  // whole warps
+    const long long found = last_up_to(offsets, S + 1, threadIdx.x % 2 ? to : from, 1);
+    const long long last = __shfl_sync(0xffffffff, found, 1);
+    long long s = __shfl_sync(0xffffffff, found, 0), t = from - s;
     const Place at(across, SIZE);
-    long long s = segment_of(offsets, 0, S, first);
-    for (long long t = first; t < last; ++s) {
+    const bool began_before = s < last && offsets[s] < t;
+    if (blockIdx.y == 0 && threadIdx.x % 32 == 0) joined[p] = began_before ? s : -1;
+    for (; s < S && s <= last; ++s) {
         check(offsets, s, S, rows);
-        if (offsets[s] == offsets[s + 1]) s = segment_of(offsets, s, S, t);  // there may be many without rows
-        const long long begin = offsets[s], end = offsets[s + 1], here = min(end, last);
-        const Floats<SIZE> sum = sum_of_rows<SIZE>(x, x_stride, t, here, at, D);
-        if (begin >= first && end <= last)
-            store_sum(y + s * D, sum, end - begin, at, D, mean);
+        const long long end = s < last ? offsets[s + 1] : to - last;
+        const Floats<SIZE> sum = sum_of_rows<SIZE>(x, x_stride, t, end, at, D);
+        if (s < last && offsets[s] >= t)
+            store_sum(y + s * D, sum, end - t, at, D, mean);
         else if (at.row == 0 && at.column < D)
-            for (int i = 0; i < SIZE; ++i) partial[(part * 2 + (begin >= first)) * D + at.column + i] = sum.at[i];
-        t = here;
+            for (int i = 0; i < SIZE; ++i) partial[(p * 2 + (s == last)) * D + at.column + i] = sum.at[i];
+        t = end;
     }
 }
 
-// The segments without rows, and those in several parts: what the first part has of it at its end, and the others at their beginning.
-template <typename T, int PART>
-__global__ void segment_join(const float* partial, const long long* offsets, T* y, long long S, long long rows, int D,
-                             int across, bool mean)
+// The segments that end in another part than they began in: what the parts before have of it, and what its last part has.
+template <typename T>
+__global__ void segment_join(const float* partial, const long long* joined, const long long* offsets, T* y, long long parts,
+                             int D, int across, bool mean, int part)
 {
-    const long long s = blockIdx.x * (long long)WARPS + threadIdx.x / 32;
-    if (s >= S) return;  // whole warps
-    check(offsets, s, S, rows);
-    const long long begin = offsets[s], end = offsets[s + 1], from = begin / PART, to = (end - 1) / PART;
-    if (begin < end && from == to) return;
+    const long long p = blockIdx.x * (long long)WARPS + threadIdx.x / 32;
+    if (p >= parts || joined[p] < 0) return;  // whole warps
+    const long long s = joined[p];
     const Place at(across, 1);
-    Floats<1> sum = {};
-    if (begin < end) {
-        sum = sum_of_rows<1>(partial, 2LL * D, from + 1, to + 1, at, D);
-        if (at.column < D) sum.at[0] += partial[(from * 2 + 1) * D + at.column];
-    }
-    store_sum(y + s * D, sum, end - begin, at, D, mean);
+    Floats<1> sum = sum_of_rows<1>(partial + D, 2LL * D, (offsets[s] + s) / part, p, at, D);
+    if (at.column < D) sum.at[0] += partial[p * 2 * D + at.column];
+    store_sum(y + s * D, sum, offsets[s + 1] - offsets[s], at, D, mean);
 }
 
-// Each row of a part gets the gradient of its segment, which it looks up among those of the part.
-template <typename T, int SIZE, int PART>
+// A warp has `part` rows, at most 32. Each lane looks up the segment of one of them, whose gradient the row then gets.
+template <typename T, int SIZE>
 __global__ void segment_backward(const T* dy, const long long* offsets, T* dx, long long dy_stride, long long S,
-                                 long long rows, int D, int across, bool mean)
+                                 long long rows, int D, int across, bool mean, int part)
 {
-    const long long first = (blockIdx.x * (long long)WARPS + threadIdx.x / 32) * PART;
-    if (first >= rows) return;
-    const long long last = min(first + PART, rows);
+    const int lane = threadIdx.x % 32;
+    const long long first = (blockIdx.x * (long long)WARPS + threadIdx.x / 32) * part;
+    if (first >= rows) return;  // whole warps
+    const int many = (int)min((long long)part, rows - first);
+    const long long own = last_up_to(offsets, S, first + min(lane, many - 1), 0);
+    check(offsets, own, S, rows);
+    const float divisor = mean ? (float)(offsets[own + 1] - offsets[own]) : 1.0f;
     const Place at(across, SIZE);
-    if (at.column >= D) return;
-    const long long low = segment_of(offsets, 0, S, first), high = segment_of(offsets, low, S, last - 1) + 1;
-    for (long long t = first + at.row; t < last; t += at.height) {
-        const long long s = segment_of(offsets, low, high, t), many = offsets[s + 1] - offsets[s];
-        check(offsets, s, S, rows);
-        Floats<SIZE> come = load_floats<SIZE>(dy + s * dy_stride + at.column);
-        for (int i = 0; mean && i < SIZE; ++i) come.at[i] /= (float)many;
-        store_floats(dx + t * D + at.column, come);
+    for (int start = 0; start < many; start += FLYING * at.height) {
+        Floats<SIZE> come[FLYING];
+        for (int k = 0; k < FLYING; ++k) {
+            const int row = start + k * at.height + at.row;
+            const long long s = __shfl_sync(0xffffffff, own, row % 32);
+            const float by = __shfl_sync(0xffffffff, divisor, row % 32);
+            if (row >= many || at.column >= D) continue;
+            come[k] = load_floats<SIZE>(dy + s * dy_stride + at.column);
+            for (int i = 0; mean && i < SIZE; ++i) come[k].at[i] /= by;
+        }
+        for (int k = 0; k < FLYING; ++k) {
+            const int row = start + k * at.height + at.row;
+            if (row < many && at.column < D) store_floats(dx + (first + row) * D + at.column, come[k]);
+        }
     }
 }

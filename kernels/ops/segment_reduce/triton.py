@@ -1,9 +1,9 @@
 """Level 4: sums of segments in Triton, forward and backward.
 
 segment          one program a segment and a stripe of columns.
-parts            one program as many rows as every other, whatever segments they are of; a second kernel adds up what parts have
-                 of a segment that goes over their ends.
-backward-parts   the rows of a part get the gradients of their segments.
+parts            one program as many items as every other, which are rows and ends of segments: many segments without rows are
+                 divided, too; a second kernel adds up what parts have of a segment that goes over their ends.
+backward-parts   the rows of a part look up their segments at once, and get their gradients.
 """
 
 import torch
@@ -12,10 +12,10 @@ import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.ops.segment_reduce.native import SIGNATURE
+from kernels.ops.segment_reduce.parts import items_of_part, rows_of_part
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
-PART = 128  # rows of a program, where rows are divided evenly
 TILE = 4_096  # values that are read at once
 
 
@@ -29,13 +29,16 @@ def ends(offsets_ptr, s, S, T):
 
 
 @triton.jit
-def segment_of(offsets_ptr, S, t):
-    """The segment that row t is in: the last that begins at t or before it."""
-    low, high = tl.zeros((), tl.int64), tl.zeros((), tl.int64) + S
-    while high - low > 1:
-        middle = (low + high) // 2
-        below = tl.load(offsets_ptr + middle) <= t
-        low, high = tl.where(below, middle, low), tl.where(below, high, middle)
+def last_up_to(offsets_ptr, limit, at, LEAN: tl.constexpr, FAN: tl.constexpr):
+    """The last i below the limit with offsets[i] + LEAN * i <= at, for each of a vector `at`. A step divides what is left by
+    FAN, and its loads are on their way at once."""
+    low, span = tl.zeros_like(at), tl.zeros((), tl.int64) + limit
+    while span > 1:
+        apart = (span + FAN - 1) // FAN
+        i = low[:, None] + apart * (1 + tl.arange(0, FAN))[None, :]
+        offset = tl.load(offsets_ptr + i, mask=i < limit, other=0)
+        low += apart * tl.sum(((i < limit) & (offset + LEAN * i <= at[:, None])).to(tl.int64), 1)
+        span = apart
     return low
 
 
@@ -63,86 +66,78 @@ def segment_kernel(
     tl.store(y_ptr + s * D + columns, sums, mask=columns < D)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["S"])  # of a known S = 1 Triton 3.6 fails to compile the search
 def segment_parts_kernel(
-    x_ptr, offsets_ptr, y_ptr, partial_ptr, x_stride, S, T, D,
+    x_ptr, offsets_ptr, y_ptr, partial_ptr, joined_ptr, x_stride, S, T, D,
     MEAN: tl.constexpr, PART: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Segments within the part are written. Of one that began before, and of one that begins here and goes on behind the part,
-    the sums so far are kept: partial[part][0] and partial[part][1]."""
+    """Rows and ends of segments in one sequence: row t of segment s is item t + s, its end is item offsets[s + 1] + s. The part
+    that has a segment's end writes it, and if it began in another part, says so in joined[part], which is -1 otherwise. Then
+    partial[part][0] is kept of the segment that ends here; partial[part][1] always, of the one that goes on behind it."""
     part, columns = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
-    first, last = part * PART, tl.minimum((part + 1) * PART, T)
-    t, s = first, segment_of(offsets_ptr, S, first)
-    while t < last:
+    first, stop = part * PART, tl.minimum((part + 1) * PART, T + S)
+    which = tl.arange(0, 2)
+    found = last_up_to(offsets_ptr, S + 1, tl.where(which == 0, first, stop), 1, 16)
+    s, last = tl.sum(tl.where(which == 0, found, 0)), tl.sum(tl.where(which == 1, found, 0))
+    t = first - s
+    if tl.program_id(1) == 0:
+        tl.store(joined_ptr + part, tl.where((s < last) & (tl.load(offsets_ptr + s) < t), s, -1))
+    while s <= tl.minimum(last, S - 1):
         begin, end = ends(offsets_ptr, s, S, T)
-        here = tl.minimum(end, last)
-        if begin < end:
-            sums = sum_of_rows(x_ptr, x_stride, t, here, columns, D, ROWS, BLOCK_D)
-            if (begin >= first) & (end <= last):
-                if MEAN:
-                    sums = tl.div_rn(sums, (end - begin).to(tl.float32))
-                tl.store(y_ptr + s * D + columns, sums, mask=columns < D)
-            else:
-                slot = part * 2 + (begin >= first).to(tl.int64)
-                tl.store(partial_ptr + slot * D + columns, sums, mask=columns < D)
-        t = tl.maximum(t, here)
-        if begin < end:
-            s += 1
-        else:  # there may be many without rows
-            s = segment_of(offsets_ptr, S, t)
+        here = tl.where(s < last, end, stop - last)
+        sums = sum_of_rows(x_ptr, x_stride, t, here, columns, D, ROWS, BLOCK_D)
+        if (s < last) & (begin >= t):
+            if MEAN:
+                sums = tl.div_rn(sums, tl.maximum(end - begin, 1).to(tl.float32))
+            tl.store(y_ptr + s * D + columns, sums, mask=columns < D)
+        else:
+            slot = part * 2 + (s == last).to(tl.int64)
+            tl.store(partial_ptr + slot * D + columns, sums, mask=columns < D)
+        t = here
+        s += 1
 
 
 @triton.jit
 def segment_join_kernel(
-    partial_ptr, offsets_ptr, y_ptr, S, T, D,
+    partial_ptr, joined_ptr, offsets_ptr, y_ptr, D,
     MEAN: tl.constexpr, PART: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """The segments without rows, and those in several parts: the first has them at its end, the others at their beginning."""
-    s, columns = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
-    begin, end = ends(offsets_ptr, s, S, T)
-    of_first, of_last = begin // PART, (end - 1) // PART
-    if (begin < end) & (of_first == of_last):
+    """The segments that end in another part than they began in."""
+    part, columns = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    s = tl.load(joined_ptr + part)
+    if s < 0:
         return
-    sums = sum_of_rows(partial_ptr, 2 * D, of_first + 1, of_last + 1, columns, D, ROWS, BLOCK_D)
-    if begin < end:
-        sums += tl.load(partial_ptr + (of_first * 2 + 1) * D + columns, mask=columns < D, other=0.0)
+    begin, end = tl.load(offsets_ptr + s), tl.load(offsets_ptr + s + 1)
+    sums = sum_of_rows(partial_ptr + D, 2 * D, (begin + s) // PART, part, columns, D, ROWS, BLOCK_D)
+    sums += tl.load(partial_ptr + part * 2 * D + columns, mask=columns < D, other=0.0)
     if MEAN:
         sums = tl.div_rn(sums, tl.maximum(end - begin, 1).to(tl.float32))
     tl.store(y_ptr + s * D + columns, sums, mask=columns < D)
 
 
-@triton.jit(do_not_specialize=["S"])  # of a known S = 1 Triton 3.6 fails to compile the search
+@triton.jit(do_not_specialize=["S"])  # as above
 def segment_backward_kernel(
-    dy_ptr, offsets_ptr, dx_ptr, dy_stride, S, T, D,
-    MEAN: tl.constexpr, PART: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
-):  # fmt: skip
-    part, columns = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
-    first, last = part * PART, tl.minimum((part + 1) * PART, T)
-    least = segment_of(offsets_ptr, S, first)
-    segments = segment_of(offsets_ptr, S, last - 1) + 1 - least  # of the part: each row looks for its own among them
-    for start in range(0, PART, ROWS):
-        t = first + start + tl.arange(0, ROWS)
-        low = tl.zeros((ROWS,), tl.int64) + least
-        high, span = low + segments, segments
-        while span > 1:
-            middle = (low + high) // 2
-            below = tl.load(offsets_ptr + middle) <= t
-            low, high = tl.where(below, middle, low), tl.where(below, high, tl.maximum(middle, low + 1))
-            span -= span // 2
-        begin, end = tl.load(offsets_ptr + low), tl.load(offsets_ptr + low + 1)
-        tl.device_assert(
-            (t >= last) | ((begin <= t) & (t < end)), "offsets: expected numbers that do not fall, up to rows"
-        )
-        inside = (t < last)[:, None] & (columns < D)[None, :]
-        dy = tl.load(dy_ptr + low[:, None] * dy_stride + columns[None, :], mask=inside, other=0.0).to(tl.float32)
-        if MEAN:
-            dy = tl.div_rn(dy, tl.broadcast_to(tl.maximum(end - begin, 1).to(tl.float32)[:, None], (ROWS, BLOCK_D)))
-        tl.store(dx_ptr + t[:, None] * D + columns[None, :], dy, mask=inside)
+    dy_ptr, offsets_ptr, dx_ptr, dy_stride, S, T, D, MEAN: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr
+):
+    """Each of a program's rows looks up its segment, whose gradient it then gets."""
+    t = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    columns = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    s = last_up_to(offsets_ptr, S, t, 0, 8)
+    inside = (t < T)[:, None] & (columns < D)[None, :]
+    dy = tl.load(dy_ptr + s[:, None] * dy_stride + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+    begin, end = tl.load(offsets_ptr + s), tl.load(offsets_ptr + s + 1)
+    right = (t >= T) | ((begin <= t) & (t < end) & (end <= T))
+    tl.device_assert(right, "offsets: expected numbers that do not fall, up to the rows of x")
+    if MEAN:
+        dy = tl.div_rn(dy, tl.broadcast_to(tl.maximum(end - begin, 1).to(tl.float32)[:, None], (ROWS, BLOCK_D)))
+    tl.store(dx_ptr + t[:, None] * D + columns[None, :], dy, mask=inside)
 
 
-def tile(D: int) -> dict[str, int]:
+def tile(D: int, rows: int = 32) -> dict[str, int]:
+    """A tile of at most so many rows, a power of two."""
     block = min(triton.next_power_of_2(D), 1_024)
-    return {"ROWS": min(TILE // block, 32), "BLOCK_D": block, "num_warps": 4}
+    rows = min(TILE // block, rows)
+    return {"ROWS": rows, "BLOCK_D": block, "num_warps": min(max(rows * block // 256, 1), 4)}
 
 
 def segment(x, offsets, mean):
@@ -155,33 +150,34 @@ def segment(x, offsets, mean):
 
 
 def parts(x, offsets, mean):
-    """Every program has as many rows, however long segments are."""
+    """Every program has as many rows and ends of segments, however long segments are."""
     y = SIGNATURE.empty_outputs(x, offsets)
     if not y.numel():
         return y
     rows, offsets, (S, D), T = as_rows(x), offsets.contiguous(), y.shape, len(x)
-    options = tile(D) | {"MEAN": mean, "PART": PART} | ASSERTING
-    many, stripes = triton.cdiv(T, PART), triton.cdiv(D, options["BLOCK_D"])
+    part = items_of_part(T + S, x.device)
+    many, constants = triton.cdiv(T + S, part), {"MEAN": mean, "PART": part} | ASSERTING
     partial = torch.empty((many, 2, D), dtype=torch.float32, device=x.device)
-    if T:
-        tensors = rows, offsets, y, partial
-        launch(segment_parts_kernel, (many, stripes), *tensors, rows.stride(0), S, T, D, **options)
-    launch(segment_join_kernel, (S, stripes), partial, offsets, y, S, T, D, **options)
+    joined = torch.empty(many, dtype=torch.int64, device=x.device)
+    options = tile(D, min(triton.next_power_of_2(T // S + 1), 32))  # a tile as high as most segments
+    grid, tensors = (many, triton.cdiv(D, options["BLOCK_D"])), (rows, offsets, y, partial, joined)
+    launch(segment_parts_kernel, grid, *tensors, rows.stride(0), S, T, D, **options, **constants)
+    launch(segment_join_kernel, grid, partial, joined, offsets, y, D, **tile(D), **constants)
     return y
 
 
 def backward(dy, x, offsets, mean):
     dx = empty_contiguous(x)
     if dx.numel():
-        rows, (T, D), options = as_rows(dy), x.shape, tile(x.shape[1]) | {"MEAN": mean, "PART": PART} | ASSERTING
-        grid = triton.cdiv(T, PART), triton.cdiv(D, options["BLOCK_D"])
+        rows, (T, D), options = as_rows(dy), x.shape, tile(x.shape[1], rows_of_part(len(x), x.device)) | ASSERTING
+        grid = triton.cdiv(T, options["ROWS"]), triton.cdiv(D, options["BLOCK_D"])
         tensors = rows, offsets.contiguous(), dx
-        launch(segment_backward_kernel, grid, *tensors, rows.stride(0), len(rows), T, D, **options)
+        launch(segment_backward_kernel, grid, *tensors, rows.stride(0), len(rows), T, D, MEAN=mean, **options)
     return dx
 
 
 FORWARD = (
     rung(4, "segment", segment, "a program a segment"),
-    rung(4, "parts", parts, "as many rows for every program, joined by a second kernel"),
+    rung(4, "parts", parts, "as many rows and ends for every program, joined by a second kernel"),
 )
 BACKWARD = (rung(4, "backward-parts", backward, "each row gets its segment's gradient"),)

@@ -34,7 +34,7 @@ def divided_by_all(dy, x, offsets, mean):
     return dx / max(len(offsets) - 1, 1) if mean else dx
 
 
-def of_the_segment_before(dy, x, offsets, mean):
+def previous_segment(dy, x, offsets, mean):
     return segment_reduce_backward(dy.roll(1, 0), x, offsets, mean)
 
 
@@ -46,18 +46,18 @@ def first_row_alone(dy, x, offsets, mean):
 
 wrong = partial(variant, SIGNATURE, __file__, forward=segment_reduce)
 FIRST_LANES = edited(cuda.warp, "sum.at[i] += __shfl_xor_sync(0xffffffff, sum.at[i], apart);", "continue;")
-LEFT_AT_ENDS = edited(cuda.parts, "sum.at[0] += partial[(from * 2 + 1) * D + at.column];", "sum.at[0] += 0.0f;")
-WRONG_SLOT = edited(cuda.parts, "(begin >= first)) * D", "(begin > first)) * D")
-PART_ALONE = edited(cuda.backward, "t < last; t += at.height", "t < min(last, first + PART / 2); t += at.height")
+LEFT_AT_ENDS = edited(cuda.parts, "sum_of_rows<1>(partial + D, 2LL * D, (offsets[s] + s) / part, p, at, D)", "{}")
+WRONG_SLOT = edited(cuda.parts, "s < last && offsets[s] >= t)", "s < last && offsets[s] > t)")
+PART_ALONE = edited(cuda.backward, "start < many; start", "start < part / 2; start")
 VARIANTS = (
     wrong(1, "next-row", "counts the row at a segment's end to it", forward=with_the_next_row),
     wrong(1, "narrow-sums", "rounds the sum to bfloat16 at every row", forward=narrow_sums),
     wrong(1, "never-divided", "a mean is a sum", forward=never_divided),
     wrong(5, "first-lanes", "leaves out the rows of a warp's other lanes", forward=FIRST_LANES),
-    wrong(5, "left-at-ends", "forgets what the first part has of a segment", forward=LEFT_AT_ENDS),
+    wrong(5, "left-at-ends", "forgets what parts before have of a segment", forward=LEFT_AT_ENDS),
     wrong(5, "wrong-slot", "takes a segment that begins with a part for one from before it", forward=WRONG_SLOT),
     wrong(1, "gradient-divided-by-all", "divides by the number of segments", backward=divided_by_all),
-    wrong(1, "gradient-of-before", "rows have the gradient of the segment before", backward=of_the_segment_before),
+    wrong(1, "gradient-of-before", "rows have the gradient of the segment before", backward=previous_segment),
     wrong(1, "gradient-first-row", "the first row of a segment alone has a gradient", backward=first_row_alone),
     wrong(5, "gradient-half-parts", "writes the first half of each part", backward=PART_ALONE),
 )

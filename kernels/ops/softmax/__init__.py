@@ -65,7 +65,7 @@ def quack_unsupported(case: Case, machine: Machine) -> str | None:
 
 
 OPERATION = Operation(
-    **levels.of_modules("softmax", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
+    **levels.from_modules("softmax", native, (triton_forward.FORWARD, triton_backward.BACKWARD), cuda),
     reference=reference,
     baseline=torch_softmax,
     second_baseline={"float32": in_order},
@@ -77,8 +77,8 @@ OPERATION = Operation(
         Peer("quack", quack, unsupported=quack_unsupported),
     ),
     # x read once, y written once; maximum, difference, exp, sum and quotient for each element.
-    cost=partial(Cost.of_rows, matrices=2, operations=5),
+    cost=partial(Cost.rowwise, matrices=2, operations=5),
     # dy and y read once, dx written once; product, sum, difference and product for each element.
-    backward_cost=partial(Cost.of_rows, matrices=3, operations=4),
+    backward_cost=partial(Cost.rowwise, matrices=3, operations=4),
     cases=CASES,
 )

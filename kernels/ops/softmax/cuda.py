@@ -1,4 +1,4 @@
-"""Level 5: the Python side of softmax.cu and softmax_vector.cu.
+"""Level 5: the Python side of softmax.cu, softmax_vector.cu and softmax_few.cu.
 
 Rungs of the forward, plain to best:
     block      one block a row, three passes; the largest value and the sum by trees in shared memory.
@@ -8,7 +8,8 @@ Rungs of the forward, plain to best:
 Rungs of the backward: backward-warp, with sums by shuffles, then backward-vector and backward-cluster.
 
 The last two need matrices whose rows start equally far from a multiple of 16 bytes, as those with the same strides do, and
-clusters a GPU of sm_90 or newer. Other rows go to `online` and `backward-warp`.
+clusters a GPU of sm_90 or newer. Other rows go to `online` and `backward-warp`. On the last rung few rows have kernels of their
+own: where all are on the GPU at a time, and none is wide enough for a cluster, they stay in registers.
 """
 
 from collections.abc import Callable
@@ -20,14 +21,15 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda import Kernel
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import VECTOR_BYTES, one_block_a_row
-from kernels.cuda.shared_rows import SHARED_ROWS, WIDEST_OF_BLOCK, launch_shared_rows
+from kernels.cuda.rows import VECTOR_BYTES, block_of_rows, one_block_a_row, pack_size, threads_of_few
+from kernels.cuda.shared_rows import SHARED_ROWS, WIDEST_OF_BLOCK, few_wide_rows, launch_shared_rows
 from kernels.cuda.template import kernel
 from kernels.machine import Machine
 from kernels.operation import Case, Variant
+from kernels.row_parts import at_once
 from kernels.unsupported import Reason, needs_compiler, needs_feature
 
-SCALAR, VECTOR = (Path(__file__).with_name(name) for name in ("softmax.cu", "softmax_vector.cu"))
+SCALAR, VECTOR, FEW = (Path(__file__).with_name(f"softmax{name}.cu") for name in ("", "_vector", "_few"))
 
 
 def by_blocks(find: Callable[[torch.dtype], Kernel], *given: torch.Tensor) -> torch.Tensor:
@@ -48,13 +50,27 @@ def by_vectors(name: str, otherwise: Callable, *given: torch.Tensor, clusters: b
     return otherwise(*given)
 
 
+def in_registers(name: str, otherwise: Callable, *given: torch.Tensor) -> torch.Tensor:
+    """The output of a kernel of softmax_few.cu, or of another function where there are more rows, or few wide ones."""
+    rows = [as_rows(tensor) for tensor in given]
+    M, N = rows[0].shape
+    if not rows[0].numel() or not at_once(M, N, rows[0].device) or few_wide_rows(rows[0]):
+        return otherwise(*given)
+    out = empty_contiguous(given[-1])
+    size = pack_size(N, *rows, out)
+    threads, height = block_of_rows(threads_of_few(N, size), -(-N // size))
+    launched = kernel(FEW, name, out.dtype, size, -(-N // (size * threads)), threads, height)
+    launched((-(-M // height),), (threads, height), (*rows, out, *(matrix.stride(0) for matrix in rows), M, N))
+    return out
+
+
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
     widest = WIDEST_OF_BLOCK * VECTOR_BYTES // getattr(torch, case.dtype).itemsize
     return (needs_feature("clusters") if case.shape[-1] > widest else needs_compiler)(case, machine)
 
 
-def rung(name: str, fn: Callable, idea: str, source: Path, unsupported: Reason = needs_compiler) -> Variant:
-    files = source, DEVICE / "parts.cuh", SHARED_ROWS, DEVICE / "reductions.cuh", Path(__file__)
+def rung(name: str, fn: Callable, idea: str, *source: Path, unsupported: Reason = needs_compiler) -> Variant:
+    files = *source, DEVICE / "parts.cuh", SHARED_ROWS, DEVICE / "reductions.cuh", Path(__file__)
     return Variant(5, name, fn, idea, files, unsupported)
 
 
@@ -64,15 +80,23 @@ block, online, warp = (
 )
 vector = partial(by_vectors, "softmax_vector", online)
 vector_backward = partial(by_vectors, "softmax_backward_vector", warp)
-cluster, cluster_backward = partial(vector, clusters=True), partial(vector_backward, clusters=True)
+cluster = partial(in_registers, "softmax_few", partial(vector, clusters=True))
+cluster_backward = partial(in_registers, "softmax_backward_few", partial(vector_backward, clusters=True))
+CLUSTER = VECTOR, FEW, DEVICE / "packs.cuh", DEVICE / "vectors.cuh"
 FORWARD = (
     rung("block", block, "one block a row, three passes, trees in shared memory", SCALAR),
     rung("online", online, "largest value and sum in one pass, joined by shuffles", SCALAR),
     rung("vector", vector, "16-byte copies into shared memory, where the row stays", VECTOR),
-    rung("cluster", cluster, "wide rows: shared by a cluster of blocks", VECTOR, cluster_unsupported),
+    rung("cluster", cluster, "wide rows: shared by a cluster of blocks", *CLUSTER, unsupported=cluster_unsupported),
 )
 BACKWARD = (
     rung("backward-warp", warp, "one block a row, two passes, the sum by shuffles", SCALAR),
     rung("backward-vector", vector_backward, "16-byte copies into shared memory, where both rows stay", VECTOR),
-    rung("backward-cluster", cluster_backward, "wide rows: shared by a cluster of blocks", VECTOR, cluster_unsupported),
+    rung(
+        "backward-cluster",
+        cluster_backward,
+        "wide rows: shared by a cluster of blocks",
+        *CLUSTER,
+        unsupported=cluster_unsupported,
+    ),
 )

@@ -52,7 +52,7 @@ __global__ void softmax_block(const T* x, T* y, long long row_stride, int N)
 template <typename T>
 __global__ void softmax_online(const T* x, T* y, long long row_stride, int N)
 {
-    __shared__ Part of_warp[32];
+    __shared__ Part warp_parts[32];
     x += blockIdx.x * row_stride;
     y += (long long)blockIdx.x * N;
 
@@ -64,7 +64,7 @@ __global__ void softmax_online(const T* x, T* y, long long row_stride, int N)
         part.sum = apart > 0.0f ? part.sum * e + 1.0f : part.sum + e;
         part.largest = fmaxf(part.largest, value);
     }
-    part = block_joined(part, of_warp);
+    part = block_joined(part, warp_parts);
     for (int j = threadIdx.x; j < N; j += blockDim.x) y[j] = (T)(exp_for<T>((float)x[j] - part.largest) / part.sum);
 }
 
@@ -72,7 +72,7 @@ __global__ void softmax_online(const T* x, T* y, long long row_stride, int N)
 template <typename T>
 __global__ void softmax_backward_warp(const T* dy, const T* y, T* dx, long long dy_stride, long long y_stride, int N)
 {
-    __shared__ float of_warp[32];
+    __shared__ float warp_parts[32];
     dy += blockIdx.x * dy_stride;
     y += blockIdx.x * y_stride;
     dx += (long long)blockIdx.x * N;
@@ -80,6 +80,6 @@ __global__ void softmax_backward_warp(const T* dy, const T* y, T* dx, long long 
     float dot = 0.0f;
 #pragma unroll 4
     for (int j = threadIdx.x; j < N; j += blockDim.x) dot += (float)dy[j] * (float)y[j];
-    dot = block_joined(dot, of_warp);
+    dot = block_joined(dot, warp_parts);
     for (int j = threadIdx.x; j < N; j += blockDim.x) dx[j] = (T)((float)y[j] * ((float)dy[j] - dot));
 }

@@ -7,7 +7,7 @@
 // ceil(M / ROWS) * CLUSTER blocks. A row costs one barrier: a thread adds up exponentials of how far its values are from the
 // largest of its own.
 template <typename T, int VECTORS, int THREADS, int ROWS>
-__global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS)
+__global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS)
     softmax_vector(const T* x, T* y, long long x_stride, long long M, int N)
 {
     begin();
@@ -50,7 +50,7 @@ __global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS)
 
 // dx = y * (dy - sum of dy * y). The same launch.
 template <typename T, int VECTORS, int THREADS, int ROWS>
-__global__ void OF_CLUSTER __launch_bounds__(THREADS* ROWS)
+__global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS)
     softmax_backward_vector(const T* dy, const T* y, T* dx, long long dy_stride, long long y_stride, long long M, int N)
 {
     begin();

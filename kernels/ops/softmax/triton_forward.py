@@ -43,13 +43,13 @@ def softmax_passes_kernel(x_ptr, y_ptr, row_stride, N: tl.constexpr, BLOCK_N: tl
     lanes = tl.arange(0, BLOCK_N)
 
     # Lanes beyond the row hold -inf, not 0: exp makes 0 of that, and a row of negative numbers keeps its largest.
-    of_lane = tl.full((BLOCK_N,), LOWEST, tl.float32)
+    lane_largest = tl.full((BLOCK_N,), LOWEST, tl.float32)
     for start in range(0, N, BLOCK_N):
         inside = start + lanes < N
         # What is read again is asked to stay in cache, and what is read for the last time to go first.
         x = tl.load(x_ptr + start + lanes, mask=inside, other=float("-inf"), eviction_policy="evict_last")
-        of_lane = tl.maximum(of_lane, x.to(tl.float32))
-    largest = tl.max(of_lane)
+        lane_largest = tl.maximum(lane_largest, x.to(tl.float32))
+    largest = tl.max(lane_largest)
 
     total = tl.zeros((BLOCK_N,), tl.float32)
     for start in range(0, N, BLOCK_N):

@@ -29,6 +29,7 @@ wrong = partial(variant, SIGNATURE, __file__, forward=softmax)
 ROWS = partial(triton_forward.run, triton_forward.by_rows)
 MASKED = edited(ROWS, 'other=float("-inf")', "other=0.0")  # it can be the largest, and exp makes more than 0 of it
 STALE_SUM = edited(cuda.online, "part.sum * e + 1", "part.sum + 1")
+FIRST_PACK = edited(partial(cuda.in_registers, "softmax_few", softmax), "widened(row[k])", "widened(row[0])")
 HALF_A_TREE = edited(cuda.block, "half > 0", "half > 1")
 RACE = edited(cuda.block, "    __syncthreads();  // the next call", "    // the next call")
 VARIANTS = (
@@ -40,6 +41,7 @@ VARIANTS = (
     wrong(1, "gradient-diagonal", "the gradient of a sigmoid: y · (1 - y) · dy", backward=diagonal_alone),
     wrong(4, "masked-lanes", "lanes beyond the row hold 0", forward=MASKED),
     wrong(5, "stale-sum", "a larger value does not scale the sum so far", forward=STALE_SUM),
+    wrong(5, "first-pack", "repeats the first pack of a thread", forward=FIRST_PACK),
     wrong(5, "half-a-tree", "ends the tree one step early", forward=HALF_A_TREE),
     wrong(
         5,

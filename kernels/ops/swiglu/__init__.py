@@ -73,7 +73,7 @@ def gelu_of_infinity(case: Case, machine: Machine) -> str | None:
 
 
 OPERATION = Operation(
-    **levels.excluding(gelu_of_infinity, levels.of_modules("swiglu", native, triton, cuda)),
+    **levels.excluding(gelu_of_infinity, levels.from_modules("swiglu", native, triton, cuda)),
     reference=reference,
     baseline=torch_swiglu,
     make_inputs=make_inputs,
@@ -83,8 +83,8 @@ OPERATION = Operation(
         Peer("liger", liger, unsupported=liger_unsupported),
     ),
     # gate and up read once, y written once; an exponential, a sum, a quotient and two products an element.
-    cost=partial(Cost.of_rows, matrices=3, operations=5),
+    cost=partial(Cost.rowwise, matrices=3, operations=5),
     # dy, gate and up read once, dgate and dup written once.
-    backward_cost=partial(Cost.of_rows, matrices=5, operations=12),
+    backward_cost=partial(Cost.rowwise, matrices=5, operations=12),
     cases=CASES,
 )

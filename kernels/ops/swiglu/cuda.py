@@ -27,10 +27,10 @@ def run(
     if all(matrix.is_contiguous() for matrix in rows):  # memory without gaps is one row, of whatever width
         rows = [matrix.view(1, -1) for matrix in rows]
     M, N = rows[0].shape
-    size = pack_size(N if M > 1 else 0, *rows, *outs) if wide else 1
-    packs = -(-N // size)
-    across = min(power_of_2_from(packs), THREADS)
-    block, blocks = (across, THREADS // across), -(-packs // across)
+    size = pack_size(N if M > 1 else 0, *rows, *(out.view(M, N) for out in outs)) if wide else 1
+    threads = N // size + N % size  # one for each pack of a row, and for each column that is left over
+    across = min(power_of_2_from(threads), THREADS)
+    block, blocks = (across, THREADS // across), -(-threads // across)
     arguments = (*rows, *outs, *(matrix.stride(0) for matrix in rows), M, N, blocks)
     launched = kernel(FILE, name, outs[0].dtype, size, NAMES.index(activation))
     launched((blocks * -(-M // block[1]),), block, arguments)

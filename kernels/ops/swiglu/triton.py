@@ -37,8 +37,8 @@ def swiglu_kernel(
         put_product(gate_ptr + at, up_ptr + at, y_ptr + at, None, ACTIVATION, EXACT)
     else:
         rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
-        of_gate, of_up, of_y = rows * gate_stride + columns, rows * up_stride + columns, rows * N + columns
-        put_product(gate_ptr + of_gate, up_ptr + of_up, y_ptr + of_y, inside, ACTIVATION, EXACT)
+        gate_at, up_at, y_at = rows * gate_stride + columns, rows * up_stride + columns, rows * N + columns
+        put_product(gate_ptr + gate_at, up_ptr + up_at, y_ptr + y_at, inside, ACTIVATION, EXACT)
 
 
 @triton.jit
@@ -61,12 +61,12 @@ def swiglu_backward_kernel(
         put_gradients(dy_ptr + at, gate_ptr + at, up_ptr + at, dgate_ptr + at, dup_ptr + at, None, ACTIVATION, EXACT)
     else:
         rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
-        of_dy, of_gate, of_up = rows * dy_stride + columns, rows * gate_stride + columns, rows * up_stride + columns
+        dy_at, gate_at, up_at = rows * dy_stride + columns, rows * gate_stride + columns, rows * up_stride + columns
         out = rows * N + columns
         put_gradients(
-            dy_ptr + of_dy,
-            gate_ptr + of_gate,
-            up_ptr + of_up,
+            dy_ptr + dy_at,
+            gate_ptr + gate_at,
+            up_ptr + up_at,
             dgate_ptr + out,
             dup_ptr + out,
             inside,

@@ -35,8 +35,8 @@ class All:
             if len(self.known) >= MOST:
                 self.known.clear()
             pieces = [(i, piece) for i, (*_, n) in enumerate(columns) for piece in range(-(-n // PIECE))]
-            of_blocks = torch.tensor(pieces, dtype=torch.int32).T.contiguous().to(device)
-            self.known[columns] = torch.tensor(columns, dtype=torch.int64).to(device), of_blocks[0], of_blocks[1]
+            block_table = torch.tensor(pieces, dtype=torch.int32).T.contiguous().to(device)
+            self.known[columns] = torch.tensor(columns, dtype=torch.int64).to(device), block_table[0], block_table[1]
         return self.known[columns]
 
     def __call__(self, parameters: Tensors, gradients: Tensors, ms: Tensors, vs: Tensors, step: Step) -> None:

@@ -196,7 +196,7 @@ SYSTEM = System(
         "the mean is over layers, not weights": wrong.with_part("cheapest", wrong.by_layers),
         "a bit of a large layer is no dearer": wrong.with_part("cheapest", wrong.by_totals),
         "gradients are not squared": wrong.with_part("fisher", wrong.not_squared),
-        "labels are the likeliest, not drawn": wrong.with_part("fisher", wrong.of_the_likeliest),
+        "labels are the likeliest, not drawn": wrong.with_part("fisher", wrong.likeliest_labels),
         "nothing is clipped": wrong.with_part("evenly", wrong.clipped_nowhere),
         "rounded toward zero": wrong.with_part("evenly", wrong.toward_zero),
         "every way is uniform": lambda model, batch, bits, by: allocate_bits(model, batch, bits, "uniform"),

@@ -44,7 +44,7 @@ def not_squared(*of: Any) -> dict[str, torch.Tensor]:
     return {name: one.sqrt() for name, one in fisher(*of).items()}
 
 
-def of_the_likeliest(*of: Any) -> dict[str, torch.Tensor]:
+def likeliest_labels(*of: Any) -> dict[str, torch.Tensor]:
     def likeliest(share: torch.Tensor, draws: int, **options: Any) -> torch.Tensor:
         return share.argmax(-1, keepdim=True).expand(-1, draws)
 

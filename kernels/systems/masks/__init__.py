@@ -10,7 +10,7 @@ import torch
 from kernels import masks
 from kernels.claims import Claim, Number
 from kernels.masks.pattern import Pattern
-from kernels.measure.patterns import of_flash, skipped
+from kernels.measure.patterns import flash_rates, skipped
 from kernels.system import Shown, System
 from kernels.systems.masks import wrong
 from kernels.tolerance import compare
@@ -202,7 +202,7 @@ SYSTEM = System(
             verdict="partly",
             reason="against torch’s flash attention the forward holds, the backward at the shorter lengths alone",
             evidence="measured",
-            experiment=of_flash,
+            experiment=flash_rates,
             devices=("cuda",),
         ),
     ),

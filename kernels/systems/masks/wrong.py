@@ -57,5 +57,5 @@ def by_corners(pattern: Pattern, batch: int, heads: int, queries: int, keys: int
     seen = pattern.mask(batch, heads, queries, keys, device)
     first, last = range(0, queries, size), [min(at + size, queries) - 1 for at in range(0, queries, size)]
     found = [seen[:, :, rows][..., columns] for rows in (first, last) for columns in (first, last)]
-    told = torch.stack(found)
-    return masks.Blocks(told.any(0).to(torch.int8) + told.all(0).to(torch.int8), size)
+    corners = torch.stack(found)
+    return masks.Blocks(corners.any(0).to(torch.int8) + corners.all(0).to(torch.int8), size)

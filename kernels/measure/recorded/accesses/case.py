@@ -58,7 +58,7 @@ class Case:
 
     def function(self, *names: str) -> Listing:
         """Functions of that file, each with the comment above it; by default the kernel."""
-        return Listing.of_kernel(self.source, *(names or [self.launch().kernel.name.split("<")[0]]))
+        return Listing.from_kernel(self.source, *(names or [self.launch().kernel.name.split("<")[0]]))
 
 
 @functools.cache

@@ -76,8 +76,8 @@ def copy(width: str, warps: int) -> Case:
     return Case(make, lambda x, y, _: torch.equal(y, x), 1 << 28, few, lambda n: 2 * n)
 
 
-def particles(name: str, arrays: bool, of_each: int) -> Case:
-    """`of_each` is the bytes of a particle that the sum needs."""
+def particles(name: str, arrays: bool, field_bytes: int) -> Case:
+    """`field_bytes` is the bytes of a particle that the sum needs."""
 
     def make(n, random):
         x = floats(4 * n, random).view(4, n) if arrays else floats(4 * n, random)
@@ -87,9 +87,9 @@ def particles(name: str, arrays: bool, of_each: int) -> Case:
     def right(*args):
         *members, out, n = args
         x, y, z, mass = members if arrays else members[0].view(n, 4).T
-        return torch.allclose(out, mass if of_each == 4 else mass * (x + y + z), rtol=1e-5, atol=1e-5)
+        return torch.allclose(out, mass if field_bytes == 4 else mass * (x + y + z), rtol=1e-5, atol=1e-5)
 
-    return Case(make, right, 1 << 25, 1 << 10, lambda n: (of_each + 4) * n)
+    return Case(make, right, 1 << 25, 1 << 10, lambda n: (field_bytes + 4) * n)
 
 
 def walk(name: str) -> Case:

@@ -17,14 +17,14 @@ __global__ void reduce_shared(const float* x, float* sums)
 // One barrier: shuffles within each warp, shared memory for the eight sums of warps.
 __global__ void reduce_shuffles(const float* x, float* sums)
 {
-    __shared__ float of_warp[8];
+    __shared__ float warp_parts[8];
     float sum = x[(long long)blockIdx.x * 256 + threadIdx.x];
 #pragma unroll
     for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffff, sum, apart);
-    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = sum;
+    if (threadIdx.x % 32 == 0) warp_parts[threadIdx.x / 32] = sum;
     __syncthreads();
     if (threadIdx.x >= 32) return;
-    sum = threadIdx.x < 8 ? of_warp[threadIdx.x] : 0.0f;
+    sum = threadIdx.x < 8 ? warp_parts[threadIdx.x] : 0.0f;
 #pragma unroll
     for (int apart = 4; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffff, sum, apart);
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;

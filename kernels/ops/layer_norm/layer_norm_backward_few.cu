@@ -1,0 +1,83 @@
+// Level 5: layer norm in CUDA C, backward, for so few rows that all are on the GPU at a time, at whatever places they start.
+// The formulas stand in layer_norm_backward.cu.
+//
+// All of dy, x and weight is asked for at once, and stays in registers. Where one block has room for all rows, its sums of
+// columns are dweight and dbias, and there is no second kernel.
+
+#include "few.cuh"
+#include "layer_norm_backward_row.cuh"
+
+// partial is G×2×N for G blocks, if there are several.
+template <typename T, int SIZE, int PACKS, int ROWS, int LANES>
+__global__ void __launch_bounds__(MOST_THREADS, 1)
+    layer_norm_backward_few(const T* dy, const T* x, const T* weight, T* dx, T* dweight, T* dbias, float* partial,
+                            long long dy_stride, long long x_stride, long long M, int N, float eps)
+{
+    __shared__ Part parts[ROWS][MOST_THREADS / 32];
+    __shared__ float meeting[PACKS * SIZE * MOST_THREADS];
+    const Few<SIZE, PACKS, ROWS, LANES> mine;
+    const int part_columns = columns_of(mine.part, mine.PART_COLUMNS, N);
+
+    Pack<T, SIZE> weights[PACKS], dys[ROWS][PACKS], xs[ROWS][PACKS];
+    for (int p = 0; p < PACKS; ++p)
+        if (weight && mine.column(p) < N) weights[p] = load_pack<SIZE>(weight + mine.column(p));
+    mine.load(dys, dy, dy_stride, M, N);
+    mine.load(xs, x, x_stride, M, N);
+    // The product is rounded: fused into the subtraction of the mean of g, it would leave its rounding where the two are equal.
+    auto g_of = [&](Floats<SIZE> dy, int p) {
+        if (!weight) return dy;
+        const Floats<SIZE> scale = widened(weights[p]);
+        for (int v = 0; v < SIZE; ++v) dy.at[v] = __fmul_rn(dy.at[v], scale.at[v]);
+        return dy;
+    };
+
+    Row rows[ROWS];
+    for (int k = 0; k < ROWS; ++k) {
+        // Counted from a value of the part: sums of values far from 0 would cost float32's last bits.
+        const float first = __shfl_sync(0xffffffff, (float)xs[k][0].at[0], 0, LANES);
+        float sum = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
+        for (int p = 0; p < PACKS; ++p)
+            for (int v = 0; v < SIZE && mine.column(p) < N; ++v) sum += widened(xs[k][p]).at[v] - first;
+        const float from_first = warp_sum<LANES>(sum) / part_columns;
+        for (int p = 0; p < PACKS; ++p) {
+            if (mine.column(p) >= N) continue;
+            const Floats<SIZE> values = widened(xs[k][p]), g = g_of(widened(dys[k][p]), p);
+            for (int v = 0; v < SIZE; ++v) {
+                const float centred = values.at[v] - first - from_first;
+                squares += centred * centred;
+                g_sum += g.at[v];
+                gc_sum += g.at[v] * centred;
+            }
+        }
+        squares = warp_sum<LANES>(squares);
+        g_sum = warp_sum<LANES>(g_sum);
+        gc_sum = warp_sum<LANES>(gc_sum);
+        const float mean = first + from_first, rstd = rsqrtf(squares / N + eps);
+        rows[k] = {mean, rstd, g_sum / N, gc_sum * rstd / N};  // if this part is all of it
+        if (mine.parts > 1 && mine.lane == 0)
+            parts[k][threadIdx.y * mine.parts + mine.part] = {mean, squares, g_sum, gc_sum};
+    }
+    if (mine.parts > 1) {
+        __syncthreads();
+        for (int k = 0; k < ROWS; ++k)
+            rows[k] = row_of(parts[k] + threadIdx.y * mine.parts, mine.parts, mine.PART_COLUMNS, N, eps);
+    }
+
+    Floats<SIZE> dweights[PACKS] = {}, dbiases[PACKS] = {};
+    for (int k = 0; k < ROWS; ++k)
+        for (int p = 0; p < PACKS; ++p) {
+            if (mine.column(p) >= N || mine.row(k) >= M) continue;
+            const Floats<SIZE> values = widened(xs[k][p]), gradients = widened(dys[k][p]);
+            Floats<SIZE> out = g_of(gradients, p);
+            for (int v = 0; v < SIZE; ++v) {
+                const float n = (values.at[v] - rows[k].mean) * rows[k].rstd;
+                dweights[p].at[v] += gradients.at[v] * n;
+                dbiases[p].at[v] += gradients.at[v];
+                out.at[v] = rows[k].rstd * (out.at[v] - rows[k].g - n * rows[k].gn);
+            }
+            store_floats(dx + mine.row(k) * N + mine.column(p), out);
+        }
+    partial += 2ll * blockIdx.x * N;
+    if (dweight || gridDim.x > 1) mine.add_up(dweights, meeting, dweight, partial, N);
+    if (dbias || gridDim.x > 1) mine.add_up(dbiases, meeting, dbias, partial + N, N);
+}
