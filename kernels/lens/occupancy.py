@@ -45,10 +45,10 @@ class Occupancy:
     def limits(self) -> dict[str, int]:
         """The most blocks that each resource leaves room for."""
         gpu, partitions = REFERENCE, REFERENCE.partitions_per_multiprocessor
-        of_warp = _up(self.registers * WARP, gpu.register_unit)
+        warp_registers = _up(self.registers * WARP, gpu.register_unit)
         # A block's warps are spread over the partitions, and one that does not fit there cannot be launched.
-        fits = of_warp * _up(self.warps_of_block, partitions) <= gpu.registers_per_multiprocessor
-        warps = gpu.registers_per_multiprocessor // partitions // of_warp * partitions
+        fits = warp_registers * _up(self.warps_of_block, partitions) <= gpu.registers_per_multiprocessor
+        warps = gpu.registers_per_multiprocessor // partitions // warp_registers * partitions
         return {
             "warps": gpu.warps_per_multiprocessor // self.warps_of_block,
             "blocks": gpu.blocks_per_multiprocessor,

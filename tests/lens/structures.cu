@@ -17,7 +17,7 @@ extern "C" __global__ void in_braces(const float* x, float4* y) { y[I] = {x[I], 
 extern "C" __global__ void named(const float* x, float2* y) { float2 v = {x[I], 2}; y[I] = v; }
 extern "C" __global__ void made(const float* x, float4* y) { y[I] = make_float4(x[I], x[I + 1], 1, 2); }
 extern "C" __global__ void made_of_three(const float3* x, float3* y) { y[I] = make_float3(x[I].z, x[I].y, x[I].x); }
-extern "C" __global__ void of_lower_alignment(const Sphere* x, Sphere* y) { y[I] = x[I]; }
+extern "C" __global__ void lower_alignment(const Sphere* x, Sphere* y) { y[I] = x[I]; }
 extern "C" __global__ void vectors_in_an_array(const float* x, float2* y) {
     __shared__ float tile[32][6];
     for (int k = 0; k < 6; ++k) tile[threadIdx.x][k] = x[k];

@@ -117,10 +117,10 @@ _ADVICE = {
     "s[0] = t;": "nothing says which comes last: let one thread write, or use an atomic",
     "if (t % 32 == 0) s[0] = t;": "nothing says which comes last: let one thread write, or use an atomic",
     "y[0] = b;": "nothing says which comes last: let one thread write, or use an atomic",
-    "if (t == 0) s[0] = 1;\nif (t == 1) s[0] = 2;": "do not wait for each other: put __syncwarp() between",
+    "if (t == 0) s[0] = 1;\nif (t == 1) s[0] = 2;": "do not wait for each other: put __syncwarp() or __syncthreads() between",
     "if (t == 0) s[0] = 1;\nif (t == 32) s[0] = 2;": "no barrier between them: put __syncthreads() between",
     "if (b == 0) y[0] = 1;\nif (b == 1) y[0] = 2;": "blocks run in any order: launch twice",
-    "s[t] = 1;\ny[100 * b + t] = s[t ^ 1];": "do not wait for each other: put __syncwarp() between",
+    "s[t] = 1;\ny[100 * b + t] = s[t ^ 1];": "do not wait for each other: put __syncwarp() or __syncthreads() between",
     "s[t] = 1;\ny[100 * b + t] = s[63 - t];": "no barrier between them: put __syncthreads() between",
     "s[t] = 1; __syncthreads();\ns[t & 32] += t;": (
         "nothing says which comes last: let one thread write, or use an atomic"
@@ -132,7 +132,7 @@ _ADVICE = {
         "blocks run in any order: fence and use an atomic, or launch twice"
     ),
     "if (t == 0) s[0] = 0;\nif (t == 1) atomicAdd(&s[0], 1.0f);": (
-        "only one of them is atomic: put __syncwarp() between, or make both atomic"
+        "only one of them is atomic: put __syncwarp() or __syncthreads() between, or make both atomic"
     ),
     "if (t == 32) s[0] = 0;\nif (t == 0) atomicAdd(&s[0], 1.0f);": (
         "only one of them is atomic: put __syncthreads() between, or make both atomic"
@@ -160,7 +160,7 @@ def test_a_race_of_a_warp_where_one_of_the_block_overlaps_it_asks_for_the_block_
     assert advice == {
         (4, 6): "put __syncthreads() between",
         (5, 7): "put __syncthreads() between",
-        (9, 10): "put __syncwarp() between",
+        (9, 10): "put __syncwarp() or __syncthreads() between",
     }
 
 

@@ -197,8 +197,8 @@ def test_the_backward_ladder_of_triton(rung, M, N, monkeypatch):
     device = "cpu" if interpreting() else "cuda"  # where the forward before it can run
     found = lens.count(backward(f"triton/{rung}", inputs(M, N, device=device)))
     names = [one.kernel for one in found.traces]
-    of_rung = ["atomics"] if rung == "atomics" else ["partials", "column_sums"]
-    expected = ["statistics", "columns", "column_sums"] if N > 8192 else of_rung
+    rung_kernels = ["atomics"] if rung == "atomics" else ["partials", "column_sums"]
+    expected = ["statistics", "columns", "column_sums"] if N > 8192 else rung_kernels
     assert [name.removeprefix("layer_norm_backward_").removesuffix("_kernel") for name in names] == expected
     assert found.totals["bytes_requested"] == backward_bytes(rung, M, N, e=2)
     assert all(one.findings == () and one.error is None for one in found.traces)
@@ -217,6 +217,6 @@ def test_few_wide_rows_are_divided_among_programs():
     names = [one.kernel.removeprefix("layer_norm_backward_").removesuffix("_kernel") for one in found.traces]
     assert names == ["parts", "joined", "columns", "column_sums"]
     # Four numbers of each part are written and read, and the first part's mean once more.
-    of_parts = M * 4 * (2 * 4 * parts + 1)
-    assert found.totals["bytes_requested"] == backward_bytes("partials", M, N, e=2) + of_parts
+    part_bytes = M * 4 * (2 * 4 * parts + 1)
+    assert found.totals["bytes_requested"] == backward_bytes("partials", M, N, e=2) + part_bytes
     assert all(one.findings == () and one.error is None for one in found.traces)

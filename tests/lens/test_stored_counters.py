@@ -48,8 +48,8 @@ def test_every_variant_is_counted_or_says_why():
     """A rung that launches on a CPU only what earlier ones do is one that a GPU alone can run as it is meant."""
     for op in OPERATIONS:
         for variant in (one for one in op.variants if one.level == 5):
-            of_op = STORED.get(op.name, {}).items()
-            found = [(name, what) for name, what in of_op if f" {variant.key} " in name]
+            stored_rungs = STORED.get(op.name, {}).items()
+            found = [(name, what) for name, what in stored_rungs if f" {variant.key} " in name]
             # A gradient may ask for what its forward does: rope turns it back.
             own = [
                 name

@@ -119,15 +119,15 @@ def _bytes(address, size):
 
 def test_some_of_the_blocks():
     x, y = torch.ones(64 * 64), torch.zeros(64 * 64)
-    whole = trace("of_blocks", (64,), (64,), (x, torch.zeros(64 * 64)))
-    found = trace("of_blocks", (64,), (64,), (x, y), blocks=16)
+    whole = trace("sums_of_blocks", (64,), (64,), (x, torch.zeros(64 * 64)))
+    found = trace("sums_of_blocks", (64,), (64,), (x, y), blocks=16)
     assert not y.any()
     assert (found.blocks_run, found.blocks, found.scaled, whole.scaled) == (16, 64, True, False)
     assert found.totals["global_store_requests"] == whole.totals["global_store_requests"] == 128
     assert "scaled: 16 of 64 blocks" in found._repr_html_()
-    assert trace("of_blocks", (64,), (64,), (x, y), blocks=64) == whole
+    assert trace("sums_of_blocks", (64,), (64,), (x, y), blocks=64) == whole
     with pytest.raises(ValueError, match="blocks must be a number of blocks"):
-        trace("of_blocks", (64,), (64,), (x, y), blocks=0)
+        trace("sums_of_blocks", (64,), (64,), (x, y), blocks=0)
 
 
 def test_a_launch_that_stops_has_a_trace():

@@ -41,7 +41,7 @@ void Races::compare_team() {
     const BlockOrder& order = team.block->order;
     const uint32_t first = team.self[0].thread;
     const ThreadOrder& one = order.threads[first];
-    team.row = order.of_warp(first);
+    team.row = order.warp_row(first);
     uint32_t different = !order.acquired.empty() || (team.row && !one.together);
     for (uint32_t i = 1; i < team.count; ++i) {
         const ThreadOrder& other = order.threads[team.self[i].thread];
@@ -135,7 +135,7 @@ bool Races::access_rows(const Event& first, const uint64_t* address, size_t valu
             read.set_clock(0);
             other.set_clock(0);
             rows->write[row] = my;
-            if (!rows->values) rows->values.reset(new uint32_t[Rows::of_page * Rows::words]);
+            if (!rows->values) rows->values.reset(new uint32_t[Rows::rows_per_page * Rows::words]);
             for (uint32_t word = 0; word < Rows::words; ++word) {
                 const uint32_t all = i * Rows::words + word;
                 rows->values[row * Rows::words + word] = team.values[all >> shift][value + (all & (count - 1))];

@@ -71,9 +71,9 @@ class Event {
 
     // Bits in which they differ, and those that tell a step of a warp from another: pc, kind and size.
     uint64_t operator^(const Event& other) const { return what ^ other.what; }
-    static constexpr uint64_t of_step = 0x1fffffffffff;
-    bool same_step(const Event& other) const { return !((*this ^ other) & of_step); }
-    Event of_another(uint64_t its_address) const {
+    static constexpr uint64_t step_mask = 0x1fffffffffff;
+    bool same_step(const Event& other) const { return !((*this ^ other) & step_mask); }
+    Event with_address(uint64_t its_address) const {
         Event event = *this;
         event.address = its_address;
         return event;
@@ -110,7 +110,7 @@ struct Region {
     uint32_t number;                // counts the regions of a launch
 };
 
-// A block that runs. Several are under way at once only when they wait for each other.
+// A block that runs. Several run at once only when they wait for each other.
 struct BlockInfo {
     uint64_t number;          // x fastest
     uint64_t dynamic_shared;  // where its own is

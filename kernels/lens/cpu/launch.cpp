@@ -17,7 +17,7 @@ namespace {
 // As kernels/lens/cuda/launch_setup.py passes it.
 struct RegionSetup {
     uint64_t begin, end, zone_begin, zone_end;
-    uint32_t space, of_thread;  // of_thread: addresses are offsets into the library's thread-local memory
+    uint32_t space, thread_owned;  // thread_owned: addresses are offsets into the library's thread-local memory
     uint32_t number, spared;  // spared: not 0 for what the compiler keeps there, which it accesses by so many bytes
 };
 
@@ -38,10 +38,10 @@ LaunchInfo launch_of(const LaunchSetup& given) {
     for (uint64_t i = 0; i < given.rows; ++i) {
         const RegionSetup& one = given.row[i];
         // Without red zones what lies beyond the library's own memory is someone else's.
-        const bool bounded = one.of_thread && !memory.moved;
+        const bool bounded = one.thread_owned && !memory.moved;
         if (bounded && one.zone_begin >= memory.bytes) continue;
         const uint64_t zone_end = bounded ? std::min(one.zone_end, memory.bytes) : one.zone_end;
-        const uint64_t from = one.of_thread ? memory.begin : 0;
+        const uint64_t from = one.thread_owned ? memory.begin : 0;
         const Region region = {from + one.begin, from + one.end, from + one.zone_begin, from + zone_end,
                                Space(one.space), one.number};
         if (one.spared) launch.kept.push_back({region, one.spared});

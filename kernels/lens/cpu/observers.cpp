@@ -47,10 +47,10 @@ static bool meet(const Request& lanes, const Event& event) {
 Observers::Taken Observers::take_together(const Stretches& those) {
     Taken taken = {0, 0};
     if (!counters.begin_together(those)) return taken;
-    const Stretch *of_lane[32], *lane[32];
-    for (uint32_t i = 0; i < those.count; ++i) of_lane[those.of[i].thread % 32] = &those.of[i];
+    const Stretch *lane_stretch[32], *lane[32];
+    for (uint32_t i = 0; i < those.count; ++i) lane_stretch[those.of[i].thread % 32] = &those.of[i];
     uint32_t count = 0;
-    for (uint32_t rest = those.present; rest; rest &= rest - 1) lane[count++] = of_lane[__builtin_ctz(rest)];
+    for (uint32_t rest = those.present; rest; rest &= rest - 1) lane[count++] = lane_stretch[__builtin_ctz(rest)];
     races.begin_together(those.block, lane, count);
 
     const Event* next[32];

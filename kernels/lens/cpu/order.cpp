@@ -30,7 +30,7 @@ void Log::append(Entry entry) {
     if (!entries.empty() && entries.back().near == entry.near && entries.back().far == entry.far) return;
     const uint32_t number = uint32_t(entries.size());
     const Released& any = entry.near ? *entry.near : *entry.far;
-    if (any.actor != ~0u) of_block[block_of(any.actor)].push_back(number);
+    if (any.actor != ~0u) block_entries[block_of(any.actor)].push_back(number);
     for (const auto& half : {entry.near, entry.far})
         if (half && !half->parts.empty() && (chained.empty() || chained.back() != number)) chained.push_back(number);
     entries.push_back(std::move(entry));
@@ -76,7 +76,7 @@ void BlockOrder::leave(uint32_t thread, const Meeting& meeting) {
     acquired_by(thread).published_near = acquired_by(thread).published_far = what;
 }
 
-void BlockOrder::barrier(uint32_t thread, bool passed, bool of_grid) {
+void BlockOrder::barrier(uint32_t thread, bool passed, bool whole_grid) {
     ThreadOrder& me = threads[thread];
     if (!passed) return enter(thread, at_barrier);
     if (me.barriers++ == barriers) {
@@ -87,7 +87,7 @@ void BlockOrder::barrier(uint32_t thread, bool passed, bool of_grid) {
     }
     me.block_clock = barrier_clock;
     leave(thread, passed_barrier);
-    if (!of_grid) return;
+    if (!whole_grid) return;
     if (me.grid_barriers++ == grid_clocks.size()) grid_clocks.push_back(++now);
     grid_clock = std::max(grid_clock, grid_clocks[me.grid_barriers - 1]);
     floor = std::max(floor, grid_clock);
@@ -167,9 +167,9 @@ bool BlockOrder::has_acquired(uint32_t thread, Actor who, uint32_t clock) const 
         if (part.length <= before) continue;
         before = part.length;
         const Log& log = *part.log;
-        auto of_block = log.of_block.find(block);
-        if (of_block != log.of_block.end())
-            for (auto entry = of_block->second.rbegin(); entry != of_block->second.rend(); ++entry)
+        auto block_entries = log.block_entries.find(block);
+        if (block_entries != log.block_entries.end())
+            for (auto entry = block_entries->second.rbegin(); entry != block_entries->second.rend(); ++entry)
                 if (*entry < part.length && knew(half(log.entries[*entry], whose))) return true;
         for (uint32_t entry : log.chained) {
             if (entry >= part.length) break;

@@ -45,7 +45,7 @@ struct Log {
     };
     void append(Entry entry);
     std::vector<Entry> entries;
-    std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;  // entries by who released
+    std::unordered_map<uint32_t, std::vector<uint32_t>> block_entries;  // entries by who released
     std::vector<uint32_t> chained;                                 // entries that know of other logs
 };
 
@@ -96,11 +96,11 @@ class BlockOrder {
         return clock < grid_clock || (clock < block_clock && block_of(other) == index);
     }
     // Clocks of its warp's lanes, as the thread knows them; nullptr: as all of the block is known.
-    const uint32_t* of_warp(uint32_t thread) const { return lanes.empty() ? nullptr : row(thread); }
+    const uint32_t* warp_row(uint32_t thread) const { return lanes.empty() ? nullptr : row(thread); }
     uint32_t stamp(uint32_t thread) const { return threads[thread].clock > floor ? threads[thread].clock : floor; }
     Actor actor(uint32_t thread) const { return index * threads_of_actors + thread; }
 
-    void barrier(uint32_t thread, bool passed, bool of_grid);
+    void barrier(uint32_t thread, bool passed, bool whole_grid);
     void collective(uint32_t thread, bool passed, uint32_t mask, uint32_t kind);
     // All lanes of a warp that are left arrive, and no one else comes before they have passed. False: it has to be done one
     // by one.
@@ -142,7 +142,7 @@ class Knowledge {
     Knowledge() = default;
     Knowledge(const BlockOrder& order, uint32_t thread)
         : order(&order), thread(thread), actor(order.actor(thread)), block_clock(order.threads[thread].block_clock),
-          grid_clock(order.grid_clock), lanes(order.of_warp(thread)),
+          grid_clock(order.grid_clock), lanes(order.warp_row(thread)),
           acquired(!order.acquired.empty() && !order.acquired[thread].parts.empty()) {}
 
     // What `other` did at `clock`.

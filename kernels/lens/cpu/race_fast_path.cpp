@@ -51,7 +51,7 @@ void Races::access_of_lane(const Event& first, uint32_t i, uint64_t address, siz
     if (!team.known)
         for (uint32_t lane = 0; lane < team.count; ++lane) team.self[lane] = Self(block, team.self[lane].thread);
     team.known = true;
-    const Event event = first.of_another(address);
+    const Event event = first.with_address(address);
     const uint32_t* const values = team.values[i] + value;
     if (!plain(block.shadows.all[first.extra()], team.self[i], event, values)) access(block, team.self[i], event, values);
 }

@@ -44,7 +44,7 @@ class Races {
         std::vector<Shadow> shared;
         std::vector<Ground> all;
     };
-    // A block under way.
+    // A block that runs.
     struct Under {
         uint64_t number;
         BlockOrder order;

@@ -68,7 +68,7 @@ void Recorder::out_of_array(int64_t index, uint32_t length, const void* caller) 
     if (!self->starting) bounds.out_of_array(current.block->info, self->running, pc_of(caller), index, length);
 }
 
-// The first event of a stretch, unless it is not a thread's: none is under way, or no room is left.
+// The first event of a stretch, unless it is not a thread's: none is in flight, or no room is left.
 void Recorder::begin(Event event) {
     if (thread != none) close();
     if (self->starting) return;

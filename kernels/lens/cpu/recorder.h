@@ -22,7 +22,7 @@ struct BlockUnderWay {
     uint32_t passed;        // barriers
 };
 
-// What is under way: changes when the runtime switches from fiber to fiber, and is put back by whoever comes back.
+// What is in flight: changes when the runtime switches from fiber to fiber, and is put back by whoever comes back.
 struct Current {
     BlockUnderWay* block = nullptr;
     uint64_t stack = 0;  // the lowest address of the fiber's stack
@@ -110,7 +110,7 @@ class alignas(apart) Recorder {
     const Region* seen[places];
 
     Gathered gathered;
-    // The stretch under way, of `thread`, if any is. A thread that has come to `enough` lets the rest of its warp catch up.
+    // The stretch in flight, of `thread`, if any is. A thread that has come to `enough` lets the rest of its warp catch up.
     uint32_t thread = none;
     Stretches* open = nullptr;
     Event *first = nullptr, *next = nullptr, *enough = nullptr, *end = nullptr;

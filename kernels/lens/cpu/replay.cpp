@@ -52,7 +52,7 @@ static void replay_together(Stream* lanes, uint32_t count, Steps& steps) {
         const Event& event = next[0][taken];
         uint64_t different = 0;
         for (uint32_t lane = 1; lane < count; ++lane) different |= next[lane][taken] ^ event;
-        if (different & Event::of_step) break;
+        if (different & Event::step_mask) break;
         if (is_step_alone(event.kind())) {
             steps.branch(count);
             if (event.kind() == Kind::warp_arrived) steps.collective(event.extra());

@@ -43,8 +43,8 @@ inline uint32_t value_of(const Event& write, const uint32_t* values, uint64_t ad
 // Rows of 32 words, of which a warp's lanes in order access one each, or 2 or 4: one record for all. Its actor is the first
 // word's, its value the logarithm of how many words are one lane's. Values: of what was written.
 struct Rows {
-    static constexpr uint32_t words = 32, bytes = 128, of_page = 8;
-    Record write[of_page], read[of_page], other[of_page];
+    static constexpr uint32_t words = 32, bytes = 128, rows_per_page = 8;
+    Record write[rows_per_page], read[rows_per_page], other[rows_per_page];
     std::unique_ptr<uint32_t[]> values;
 };
 

@@ -68,7 +68,7 @@ def read(
     rows = [_Row(*row) for row in raw]
     # A read that came too early reads what no one has written: the race says more.
     racing = {(pc, row.region) for row in rows if row.wrong == _RACE for pc in (row.pc_1, row.pc_2)}
-    of_warps = [_span(row, lines) for row in rows if row.wrong == _RACE and _warps_differ(row)]
+    warp_race_spans = [_span(row, lines) for row in rows if row.wrong == _RACE and _warps_differ(row)]
     indexed = {lines.get(row.pc_2) for row in rows if row.wrong == _INDEX}
     merged: dict[tuple, Finding] = {}
     for row in sorted(rows, key=_rank, reverse=True):
@@ -78,7 +78,7 @@ def read(
             continue
         # One barrier is missing where two races overlap: the one of two warps says which.
         first, last = _span(row, lines)
-        whole_block = any(begin <= last and first <= end for begin, end in of_warps)
+        whole_block = any(begin <= last and first <= end for begin, end in warp_race_spans)
         array = _array(row, arrays, source.text_of(lines.get(row.pc_2, 0)))
         found = _finding(row, lines, array, grid, block, whole_block)
         key = found.kind, frozenset(found.lines), found.address.split("[")[0]
@@ -196,7 +196,8 @@ def _unordered(row: _Row, same_line: bool, whole_block: bool) -> str:
     if row.block_1 != row.block_2:
         why, between = "and blocks run in any order", "launch twice"
     elif not _warps_differ(row) and not whole_block:
-        why, between = "and the lanes of a warp do not wait for each other", "put __syncwarp() between"
+        why = "and the lanes of a warp do not wait for each other"
+        between = "put __syncwarp() or __syncthreads() between"
     else:
         why, between = "with no barrier between them", "put __syncthreads() between"
     if (row.kind_1 in _ATOMIC) != (row.kind_2 in _ATOMIC):

@@ -63,14 +63,14 @@ def _zones(loaded: Instrumented, regions: Sequence[Region], shared: Buffer | Non
     found: list[_Zone] = []
     if shared:
         before, after = shared.zone_begin - shared.begin, shared.zone_end - shared.begin
-        of_thread = {at: number for at, number in numbers.items() if regions[number].space == "shared"}
-        found += _between(of_thread, [one for one in loaded.symbols if one.kind == THREAD_LOCAL], before, after)
-    of_source = {at - loaded.base: number for at, number in numbers.items() if regions[number].space != "shared"}
+        shared_regions = {at: number for at, number in numbers.items() if regions[number].space == "shared"}
+        found += _between(shared_regions, [one for one in loaded.symbols if one.kind == THREAD_LOCAL], before, after)
+    source_regions = {at - loaded.base: number for at, number in numbers.items() if regions[number].space != "shared"}
     objects = [one for one in loaded.symbols if one.kind == OBJECT and one.writable and one.size]
-    if first := min((one.address for one in objects if one.address in of_source), default=0):
+    if first := min((one.address for one in objects if one.address in source_regions), default=0):
         objects = [one for one in objects if one.address >= first]
         last = max(one.address + one.size for one in objects)
-        own = _between(of_source, objects, first, last + -(loaded.base + last) % mmap.PAGESIZE)
+        own = _between(source_regions, objects, first, last + -(loaded.base + last) % mmap.PAGESIZE)
         found += (one._replace(begin=one.begin + loaded.base, end=one.end + loaded.base) for one in own)
     return found
 
@@ -80,7 +80,7 @@ class _Region(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("begin", "end", "zone_begin", "zone_end")),
-        *((name, ctypes.c_uint32) for name in ("space", "of_thread", "number", "spared")),
+        *((name, ctypes.c_uint32) for name in ("space", "thread_owned", "number", "spared")),
     ]
 
 
@@ -121,7 +121,7 @@ def launch_setup(
     for row, zone in zip(table, zones, strict=True):
         one = regions[zone.number]
         row.begin, row.end, row.zone_begin, row.zone_end = one.begin, one.end, zone.begin % 2**64, zone.end % 2**64
-        row.space, row.of_thread = SPACES.index(one.space), one.space == "shared"
+        row.space, row.thread_owned = SPACES.index(one.space), one.space == "shared"
         row.number, row.spared = zone.number, zone.spared
     return LaunchSetup(
         ctypes.addressof(loaded.function._kernel),

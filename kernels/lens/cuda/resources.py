@@ -40,10 +40,10 @@ def _compiled(source: Source, name: str, target: Target) -> dict[str, int]:
     text, symbol, _ = gpu_compiler.compiled(
         source, [f"--gpu-architecture={target}", "--ptxas-options=-v", "--no-cache"], name
     )
-    _, found, of_kernel = text.partition(f"Compiling entry function '{symbol}'")
+    _, found, entry_text = text.partition(f"Compiling entry function '{symbol}'")
     if not found:
         raise RuntimeError(f"ptxas reported nothing about {name}:\n{text.strip()}")
-    return report(of_kernel.partition("Compiling entry function")[0])
+    return report(entry_text.partition("Compiling entry function")[0])
 
 
 def report(log: str) -> dict[str, int]:

@@ -36,8 +36,8 @@ def banks(requests: Mapping[str, Request], width: int):
 def _passes(request: Request, width: int) -> Iterator[dict[int, Cell]]:
     """Of each pass the cells by bank."""
     together = WARP if width <= BANK_BYTES else WARP * BANK_BYTES // width
-    of_lane = zip(request.lanes, request.offsets, strict=True)
-    for _, group in groupby(of_lane, key=lambda one: one[0] // together):
+    lane_offsets = zip(request.lanes, request.offsets, strict=True)
+    for _, group in groupby(lane_offsets, key=lambda one: one[0] // together):
         words: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))  # bank → word → lanes
         for lane, offset in group:
             for word in range(offset // BANK_BYTES, (offset + width - 1) // BANK_BYTES + 1):

@@ -57,7 +57,7 @@ def draw(frames: Sequence[Frame], columns: Sequence[str], x: str, y: str, empty:
 
 def _drawn(frame: Frame, columns: int, empty: str) -> dict:
     """The traces of a frame, and the labels of its rows."""
-    cells = [(row, column, cell) for row, (_, of_row) in enumerate(frame.rows) for column, cell in of_row.items()]
+    cells = [(row, column, cell) for row, (_, row_cells) in enumerate(frame.rows) for column, cell in row_cells.items()]
     behind = {
         "type": "heatmap",
         "z": np.zeros((len(frame.rows), columns), np.int8),

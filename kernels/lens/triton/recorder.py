@@ -97,12 +97,12 @@ class Recorder:
     def watching(self) -> Iterator[None]:
         """Inside, the interpreter's accesses and the addresses of its arguments are ours."""
         builder = interpreter.InterpreterBuilder
-        of_argument, of_tensor = interpreter._implicit_cvt, interpreter._patch_lang_tensor
+        argument_cast, tensor_patch = interpreter._implicit_cvt, interpreter._patch_lang_tensor
         load, store = builder.create_masked_load, builder.create_masked_store
         rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
 
         def argument(arg: Any) -> Any:
-            made = of_argument(arg)
+            made = argument_cast(arg)
             if hasattr(arg, "data_ptr"):
                 made.handle.data = np.array([self._memory.address_of(interpreter._unwrap_tensor(arg))], dtype=np.uint64)
             return made
@@ -130,7 +130,7 @@ class Recorder:
             return cas(self_, real, compare, value, *rest)
 
         def patched_tensor(tensor, scope):
-            of_tensor(tensor, scope)
+            tensor_patch(tensor, scope)
             # Triton 3.6 makes an int of an array of one element, which NumPy no longer does.
             scope.set_attr(tensor, "__index__", lambda self_: int(self_.handle.data.item()))
 

@@ -30,7 +30,7 @@ def in_pairs(self: interpreter.ReduceOps, given: tuple[Any, ...]) -> list[Any]:
             for begin in (0, 1)
         )
         try:
-            with mock.patch.object(triton.language.tensor, "__bool__", _of_one):
+            with mock.patch.object(triton.language.tensor, "__bool__", _scalar_bool):
                 combined = self.combine_fn.fn(*left, *right)
         except Exception:  # a function for numbers alone, such as one with an `if`
             return _one_by_one(self, given)
@@ -38,11 +38,11 @@ def in_pairs(self: interpreter.ReduceOps, given: tuple[Any, ...]) -> list[Any]:
         parts = [self.to_tensor(one.handle.data, kind).handle.data for one, kind in zip(combined, kinds, strict=True)]
     results = [part[0] for part in parts]
     if self.keep_dims:
-        of_all = (1,) * given[0].handle.data.ndim
-        results = [np.reshape(one, of_all) if self.axis is None else np.expand_dims(one, axis) for one in results]
+        ones_shape = (1,) * given[0].handle.data.ndim
+        results = [np.reshape(one, ones_shape) if self.axis is None else np.expand_dims(one, axis) for one in results]
     return [self.to_tensor(one, kind) for one, kind in zip(results, kinds, strict=True)]
 
 
-def _of_one(tensor: triton.language.tensor) -> bool:
+def _scalar_bool(tensor: triton.language.tensor) -> bool:
     """Whether a number is true. The interpreter takes any block for true."""
     return bool(tensor.handle.data.item())

@@ -21,7 +21,7 @@ from kernels.lens.triton.memory import Memory
 from kernels.lens.triton.recorder import Recorder
 
 _WARPS = 4  # num_warps where a launch does not say
-_launch = interpreter.InterpretedFunction.run  # also where launches are watched, to be traced here
+launch = interpreter.InterpretedFunction.run  # also where launches are watched, to be traced here
 
 
 def run(kernel: Portable, grid: tuple[int, int, int], args: dict[str, Any]) -> tuple[Trace, tuple[Any, ...]]:
@@ -47,8 +47,8 @@ def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[
     recorder = Recorder(about.filename, memory, grid)
     error = None
     try:
-        with recorder.watching(), _plain_constants(kernel):
-            _launch(kernel, grid=grid, warmup=False, **memory.args)
+        with recorder.watching(), plain_constants(kernel):
+            launch(kernel, grid=grid, warmup=False, **memory.args)
     except InterpreterError as raised:
         error = _described(raised, about.filename)
     memory.leave()
@@ -67,7 +67,7 @@ def trace_here(kernel: Kernel, grid: Any, args: Sequence[Any], options: Mapping[
         blocks=blocks,
         findings=recorder.findings(),
         error=error,
-        constants=_constants(kernel, bound, options),
+        constants=constants_of(kernel, bound, options),
         busiest=recorder.busiest(),
     )
 
@@ -91,7 +91,7 @@ def grid_of(grid: Any, bound: Mapping[str, Any]) -> tuple[int, int, int]:
     return arguments.dimensions(tuple(made), "grid")
 
 
-def _constants(kernel: Kernel, bound: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def constants_of(kernel: Kernel, bound: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The constexprs of a launch and the options of the compiler."""
     parameters = inspect.signature(kernel.fn).parameters
     found = {name: bound[name] for name, one in parameters.items() if "constexpr" in str(one.annotation)}
@@ -102,7 +102,7 @@ def _constants(kernel: Kernel, bound: Mapping[str, Any], options: Mapping[str, A
 
 
 @contextlib.contextmanager
-def _plain_constants(kernel: Kernel) -> Iterator[None]:
+def plain_constants(kernel: Kernel) -> Iterator[None]:
     """The constants of a kernel's module as their values, as those among its arguments are in the interpreter.
 
     There, what a `tl.constexpr` on the left is multiplied by or added to becomes one, and nothing takes that.

@@ -61,8 +61,8 @@ def _difference(
         )
     for width in wanted:
         instructions = [a for a in here if a.width == width]
-        of_the_width = [a for a in accesses if a.width == width]
-        sites = sum(a.instructions for a in of_the_width)
+        same_width = [a for a in accesses if a.width == width]
+        sites = sum(a.instructions for a in same_width)
         expected = [_depth(a.lines, loops, left_loops) for a in instructions]
         if any(a.loops > depth for a, depth in zip(instructions, expected, strict=True)):
             return f"{instructions[0].opcode} is in a loop that the text does not have"
@@ -75,7 +75,7 @@ def _difference(
         if len(instructions) in kept and depths == Counter(expected):
             continue
         alike = any(len(instructions) > one and all(count % one == 0 for count in depths.values()) for one in kept)
-        together = all(access.lanes == access.requests * _WARP for access in of_the_width)
+        together = all(access.lanes == access.requests * _WARP for access in same_width)
         if alike and together and max(depths) == max(expected):
             continue
         number = f"{len(instructions)} {_plural(kind, len(instructions))} for {sites} in the text"
