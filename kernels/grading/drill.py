@@ -20,8 +20,9 @@ def drill(
     likes: Mapping[str, Callable[..., dict]] | None = None,
     *more: Property,
     together: bool = False,
-    inside: str = "Which threads are there, and which elements?",
-    hint: str = "",
+    inside: str | Mapping[str, str] = "Which threads are there, and which elements?",
+    hint: str | Mapping[str, str] = "",
+    large: Mapping[str, int] | None = None,
 ) -> Exercise:
     """An exercise whose output is called y.
 
@@ -29,6 +30,7 @@ def drill(
     their values (see `known_mistakes.right`). more: properties about costs.
     together: the threads of a block share memory.
     inside, hint: for who leaves the arrays, and for whose values are wrong.
+    large: sizes of one more case, which runs once and without the lens.
     """
     meeting = (
         termination.reaches_barriers(
@@ -41,19 +43,21 @@ def drill(
     stored = properties.without(
         "uninitialised read", name="nothing is read before it is written", stage="right", hint=_UNWRITTEN
     )
+    cases = {**cases, **({"large": large} if large else {})}
     return Exercise(
         name=name,
         language="cuda",
         call=call,
         cases=cases,
         drawn=drawn,
+        unwatched=("large",) if large else (),
         seconds=3,
         at_once=True,
         properties=(
             properties.stays_inside(inside),
             *(meeting if together else ()),
-            termination.finishes(),
-            properties.written("every element of y is written", "Which thread is to write the first of them?"),
+            termination.finishes(barriers=not together),
+            properties.written("every element of y is written", "Which thread should write the first of them?"),
             *((stored,) if together else ()),
             known_mistakes.right("y", cases=tuple(cases), name=rule, likes=likes or {}, hint=hint),
             *more,

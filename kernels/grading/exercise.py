@@ -28,13 +28,14 @@ class Call(call.Call):
     baseline: by default, the expected values rounded once to the dtype of the output among `args`.
     grid, block, shared_mem: the launch of a CUDA kernel.
     strides: by name, those that tensors of `args` have in the launch, too far apart to be copied: of cases in
-        `Exercise.unwatched`, and not on a GPU.
+        `Exercise.unwatched`, and not on a GPU. ends_only: and of that grid, only the first and the last block run.
     """
 
     grid: tuple[int, ...] = (1,)
     block: tuple[int, ...] = (1,)
     shared_mem: int = 0
     strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    ends_only: bool = False
 
     def inputs(self, args: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         """Of arguments such as these, the tensors that are no outputs, on the CPU."""

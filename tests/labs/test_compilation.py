@@ -20,13 +20,13 @@ OUTSIDE = """import math
 TWO = 2.0
 ANNOTATED: tl.constexpr = 2.0
 @triton.jit
-def of_a_dict():
+def returns_dict():
     numbers = {0: 2}
     return numbers[0]
 """
 COMPILES_NOWHERE = {
     "a dict": ("2 * tl.load", "{0: 2}[0] * tl.load", "unsupported AST node type: Dict", "13 |     tl.store(y + i, {0"),
-    "a dict in a function": ("2 * tl.load", "of_a_dict() * tl.load", "unsupported AST", "7 |     numbers = {0: 2}"),
+    "a dict in a function": ("2 * tl.load", "returns_dict() * tl.load", "unsupported AST", "7 |     numbers = {0: 2}"),
     "a variable outside": (
         "2 * tl.load",
         "TWO * tl.load",

@@ -58,7 +58,7 @@ def test_it_says_what_it_does_before_it_answers():
 def test_an_interrupted_check_judges_nothing(monkeypatch):
     endless = SOLUTION.replace("int d = i % D;", "int d = i % D; while (d == d);")
     monkeypatch.setattr(submissions, "_submitted", {"permuted_copy": endless})
-    process.ask("grade", "permuted_copy", SOLUTION)  # a process that has started: what is endless is soon under way
+    process.ask("grade", "permuted_copy", SOLUTION)  # a process that has started: what is endless is soon in flight
     threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(submissions.Interrupted, match="nothing was judged"):
         check("permuted_copy")

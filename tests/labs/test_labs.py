@@ -52,7 +52,7 @@ each_exercise = pytest.mark.parametrize(("lab", "name"), EXERCISES, ids=[name fo
 @each_exercise
 def test_the_solution_passes(lab, name):
     report = judge.grade(exercise(name), solution(lab, name))
-    assert report.passed, report
+    assert report.passed, str(report)
 
 
 @each_exercise
@@ -64,7 +64,7 @@ def test_some_sizes_are_drawn_anew(lab, name):
 def test_the_skeleton_does_not_pass_and_says_what_is_missing(lab, name):
     report = judge.grade(exercise(name), skeleton(lab, name))
     assert not report.passed
-    assert report.broken, report
+    assert report.broken, str(report)
 
 
 @parametrized(
@@ -77,16 +77,16 @@ def test_a_mutant_is_rejected_for_its_cause(lab, mutant):
     text = solution(lab, mutant.exercise)
     assert text.count(mutant.search) == 1, mutant.search
     report = judge.grade(exercise(mutant.exercise), text.replace(mutant.search, mutant.replace))
-    assert not report.refused, report
+    assert not report.refused, str(report)
     assert report.broken, "it passes"
     expected = {mutant.broken, *(mutant.on_a_gpu if torch.cuda.is_available() else ())}
-    assert report.broken[0] in expected, report
+    assert report.broken[0] in expected, str(report)
 
 
 @parametrized(("name", "title", "text"), ACCEPTED, title=lambda row: f"{row[0]}: {row[1]}", kind=lambda row: row[0])
 def test_another_solution_is_accepted(name, title, text):
     report = judge.grade(exercise(name), text)
-    assert report.passed, report
+    assert report.passed, str(report)
 
 
 @pytest.mark.always

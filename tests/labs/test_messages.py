@@ -326,3 +326,94 @@ def test_bad_manners_are_seen(text):
 )
 def test_good_manners_are_let_through(text):
     assert violation(text, "torch") is None
+
+
+_TO_HALVES = """for (int left = blockDim.x; left > 1; left = (left + 1) / 2) {
+        int half = (left + 1) / 2;
+        if (t + half < left)"""
+_FROM_64 = """for (int half = 64; half > 0; half /= 2) {
+        if (t < half && t + half < blockDim.x)"""
+
+
+@pytest.mark.parametrize(
+    ("lab", "name", "edits", "message", "hint"),
+    [
+        (
+            "rope",
+            "turn_halves",
+            {
+                "h < H + K": "h < H + 2 * K",
+                "x[h * D] = a * c": "if (h >= H + K && a < 1e36f) continue;\n x[h * D] = a * c",
+            },
+            "so many have q, k and v, 8 heads, and v is not yours",
+            "Where does the loop over the heads end?",
+        ),
+        (
+            "matmul",
+            "tiled_matmul",
+            {"sums[r][c] += x4[r]": "if (x4[r] != 0.0f) sums[r][c] += x4[r]"},
+            "expected nan",
+            "a product with a 0 must not be left out",
+        ),
+        (
+            "detective",
+            "row_total",
+            {_TO_HALVES: _FROM_64},
+            "(with M = 2, T = 300)",
+            "with which half does it begin",
+        ),
+        (
+            "paged_decode",
+            "join_parts",
+            {
+                "m = fmaxf(m, largest[first + i])": "kept[i] = largest[first + i], m = fmaxf(m, kept[i])",
+                "float m =": "float kept[1024], m =",
+            },
+            "an array of 1,024",
+            "`parts` has no limit",
+        ),
+        (
+            "registering",
+            "ema_",
+            {"average.contiguous()": "average.clone()"},
+            "average = transposed and spread",
+            "clone() keeps the order of a transposed one",
+        ),
+        (
+            "start",
+            "scale",
+            {"int n)": "int n, float a)"},
+            "the kernel takes 4 arguments, got 3",
+            "the parameters that the cell began with",
+        ),
+        (
+            "start",
+            "scale",
+            {"float* y": "double* y"},
+            "of torch.float32, but the parameter y is double*",
+            "the parameters that the cell began with",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.isidentifier() else "",
+)
+def test_a_hint_is_one_for_this_mistake(lab, name, edits, message, hint):
+    text = solution(lab, name)
+    for search, replace in edits.items():
+        assert text.count(search) == 1, search
+        text = text.replace(search, replace)
+    report = judge.grade(exercise(name), text)
+    assert message in said(report), report
+    assert hint in next(one.hint for one in report.verdicts if one.state == "broken"), report
+
+
+def test_of_a_misaligned_access_the_hint_says_nothing_of_spare_threads():
+    report = graded(
+        "    if (4 * i >= B * S * H * D) return;\n"
+        "    i *= 4;\n"
+        "    int d = i % D, h = i / D % H, s = i / (D * H) % S, b = i / (D * H * S);\n"
+        "    *(float4*)&y[((b * H + h) * S + s) * D + d] = *(const float4*)&x[i];"
+    )
+    assert "misaligned access" in said(report)
+    assert [one.hint for one in report.verdicts if one.hint][0].startswith(
+        "A float4 begins at a multiple of four floats"
+    )

@@ -17,7 +17,7 @@ FRUGAL = {
     ),
     ("transpose", "transpose_in_place"): (
         "if (two && left + j",
-        "if ((two || N != 96) && left + j",
+        "if ((two || (N % 32 == 0 && N != 96)) && left + j",
         "x is read once, in the fewest sectors",
     ),
     ("reduction", "row_argmax"): (

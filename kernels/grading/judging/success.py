@@ -37,7 +37,7 @@ def graded(asked: Exercise, source: str, say: Callable[[str], object] = lambda d
 
 def beside(name: str, source: str) -> tuple[tuple[str, int, int], ...]:
     """(counter, yours, the solution's); none where nothing is counted, or the solutions are not at hand."""
-    theirs = _of_solution(name)
+    theirs = _solution_totals(name)
     yours = _totals(name, source) if theirs else {}
     both = ((said, yours.get(key, 0), theirs.get(key, 0)) for key, said in _COUNTERS.items())
     return tuple(row for row in both if any(row[1:]))
@@ -52,7 +52,7 @@ def following(name: str) -> str:
 
 
 @functools.cache
-def _of_solution(name: str) -> dict[str, int]:
+def _solution_totals(name: str) -> dict[str, int]:
     lab = next(lab for lab, exercises in labs().items() if name in [one.name for one in exercises])
     path = LABS / "solutions" / f"{lab}.ipynb"
     return _totals(name, read_submissions(path)[name]) if path.exists() else {}

@@ -11,8 +11,10 @@ from kernels.grading.properties import counters, load_balance, scratch_memory
 _THREADS = 256
 
 
-def _call(random: torch.Generator, B: int, S: int, H: int, D: int) -> Call:
+def _call(random: torch.Generator, B: int, S: int, H: int, D: int, numbered: bool = False) -> Call:
     x = torch.randn(B, S, H, D, generator=random)
+    if numbered:  # by numbers that a float holds
+        x = (torch.arange(B * S * H * D) % (1 << 24)).float().view(B, S, H, D)
     args = {"y": torch.empty(B, H, S, D), "x": x, "B": B, "S": S, "H": H, "D": D}
     return Call(
         args,
@@ -41,7 +43,8 @@ EXERCISES = (
             # In float32, 1 / 41 times 41 is less than 1, and so it is with 47 and with 107.
             "inexact": {"B": 2, "S": 41, "H": 2, "D": 47},
             "not exact either": {"B": 1, "S": 2, "H": 41, "D": 107},
-            "many": {"B": 1, "S": 1099, "H": 2003, "D": 3},
+            # More than 2²⁴: there are numbers of elements that no float holds. And more positions than a short counts.
+            "many": {"B": 1, "S": 33_007, "H": 2, "D": 257, "numbered": True},
         },
         unwatched=("many",),
         drawn={
@@ -53,9 +56,11 @@ EXERCISES = (
         },
         properties=(
             properties.stays_inside(
-                hint="Is the thread named above a spare one, with a number beyond the last element? Then it must do "
-                "nothing. If not, one of its indices is too large: s has to stay below S, h below H. And if the access is "
-                "misaligned: a float4 begins at a multiple of four floats, in x and in y. For which sizes does yours?"
+                hint={
+                    "misaligned": "A float4 begins at a multiple of four floats, in x and in y. For which sizes does yours?",
+                    "": "Is the thread named above a spare one, with a number beyond the last element? Then it must do "
+                    "nothing. If not, one of its indices is too large: s has to stay below S, h below H.",
+                },
             ),
             properties.finishes(),
             properties.without("race", name="no two threads write different values to one element"),
@@ -86,7 +91,8 @@ EXERCISES = (
                 "many",
                 name="also for millions of elements",
                 exact=True,
-                hint="A float has 24 bits: of places in the millions, a quotient in float falls into another row. Divide ints.",
+                hint="A float has 24 bits: of places in the millions, a quotient in float falls into another row. "
+                "Divide ints, and keep s, h and d in ints: a short ends at 32,767.",
             ),
             counters.fewest_sectors(
                 "load",
@@ -109,6 +115,14 @@ EXERCISES = (
             ),
             load_balance.balanced(
                 "y", hint="The launch has a thread for every element. Which elements does the last block take?"
+            ),
+            counters.at_most(
+                "global_load_sectors",
+                lambda B, S, H, D: B * S * H * D // 8,
+                "even",
+                "heads",
+                name="nothing else is read",
+                advice="y is only written",
             ),
             counters.at_most(
                 "atomics",

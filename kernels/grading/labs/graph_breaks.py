@@ -35,8 +35,9 @@ def _with_gradient(function: Function, x: torch.Tensor, dy: torch.Tensor) -> dic
 
 
 def _clip_rows(random: torch.Generator, M: int, N: int, limit: float) -> Call:
-    length = torch.rand(M, 1, generator=random) * 4 * limit
-    length[:1], length[1:2] = 3 * limit, 0.5 * limit  # one of each kind, whatever the seed
+    scale = min(limit, 10.0)  # beyond it, all rows are shorter
+    length = torch.rand(M, 1, generator=random) * 4 * scale
+    length[:1], length[1:2] = 3 * scale, 0.5 * scale  # one of each kind, whatever the seed
     direction = torch.randn(M, N, generator=random)
     x = direction / direction.norm(dim=1, keepdim=True) * length
     if M > 3:
@@ -45,25 +46,33 @@ def _clip_rows(random: torch.Generator, M: int, N: int, limit: float) -> Call:
     def exact(x: torch.Tensor) -> torch.Tensor:
         return torch.stack([row * limit / row.norm() if row.norm() > limit else row for row in x])
 
-    def as_pytorch_does(x: torch.Tensor) -> torch.Tensor:
-        """As `torch.nn.utils.clip_grad_norm_` does, whose divisor is a little larger than the norm."""
-        return x * (limit / (x.norm(dim=1, keepdim=True) + 1e-6)).clamp(max=1)
-
-    return _call(random, x, exact, as_pytorch_does, limit=limit)
+    # Not torch.renorm, whose divisor is larger than the norm by 1e-7.
+    return _call(random, x, exact, lambda x: x * _clipped(x, limit), limit=limit)
 
 
-def _pooled(random: torch.Generator, M: int, N: int, step: int) -> Call:
+def _pooled(
+    random: torch.Generator, M: int, N: int, step: int, transposed: bool = False, infinite: bool = False
+) -> Call:
+    """transposed: x lies in memory column by column. infinite: an element is, and so the mean of its group."""
+
     def means(x: torch.Tensor) -> torch.Tensor:
         return min((step + 1) / 8, 1.0) * x.reshape(M // 4, 4, N).mean(1)
 
-    return _call(random, torch.randn(M, N, generator=random), means, means, step=step)
+    x = torch.randn(M, N, generator=random)
+    if infinite:
+        x[M // 2, N // 2] = torch.inf
+    return _call(random, x.T.contiguous().T if transposed else x, means, means, step=step)
 
 
 def _clipped(x: torch.Tensor, limit: float) -> torch.Tensor:
     return limit / x.norm(dim=1, keepdim=True).clamp(min=limit)
 
 
-def _of_step(step: int) -> float:
+def _scaled_down(x: torch.Tensor, limit: float, dy: torch.Tensor) -> torch.Tensor:
+    return _with_gradient(lambda x: x * (limit / (x.norm(dim=1, keepdim=True) + 1e-6)).clamp(max=1), x, dy)["dx"]
+
+
+def _step_value(step: int) -> float:
     return min((step + 1) / 8, 1.0)
 
 
@@ -75,20 +84,28 @@ _CLIP_Y = {
     },
 }
 _CLIP_DX = _NO_GRADIENT | {
+    "that of a divisor larger than the norm, by 1e-6 or so, which is much where norms are small": lambda x, limit, dy: {
+        "dx": _scaled_down(x, limit, dy)
+    },
     "the gradient of a product whose factor is constant: the norm depends on x, too, and is detached": lambda x, limit, dy: {
         "dx": dy * _clipped(x, limit)
     },
 }
 _POOLED_Y = {
+    "the elements as memory has them: x need not be contiguous, and x.stride() says how it lies": lambda x, step, **_: {
+        "y": _step_value(step) * x.as_strided(x.shape, (x.shape[1], 1)).unflatten(0, (-1, 4)).mean(1)
+    },
     "groups of other rows: a group is four rows that follow each other": lambda x, step, **_: {
-        "y": _of_step(step) * x.unflatten(0, (4, -1)).mean(0)
+        "y": _step_value(step) * x.unflatten(0, (4, -1)).mean(0)
     },
     "the means, without a factor": lambda x, **_: {"y": x.unflatten(0, (-1, 4)).mean(1)},
-    "sums in place of means": lambda x, step, **_: {"y": _of_step(step) * x.unflatten(0, (-1, 4)).sum(1)},
+    "sums in place of means": lambda x, step, **_: {"y": _step_value(step) * x.unflatten(0, (-1, 4)).sum(1)},
     "a factor that goes on rising after the eighth step": lambda x, step, **_: {
         "y": (step + 1) / 8 * x.unflatten(0, (-1, 4)).mean(1)
     },
-    "a factor that is one step late": lambda x, step, **_: {"y": _of_step(step - 1) * x.unflatten(0, (-1, 4)).mean(1)},
+    "a factor that is one step late": lambda x, step, **_: {
+        "y": _step_value(step - 1) * x.unflatten(0, (-1, 4)).mean(1)
+    },
 }
 
 
@@ -160,8 +177,10 @@ EXERCISES = (
         _clip_rows,
         {
             "first": {"M": 4, "N": 6, "limit": 1.0},
+            "tiny": {"M": 5, "N": 4, "limit": 1e-6},
             "other": {"M": 3, "N": 5, "limit": 2.5},
             "more": {"M": 7, "N": 6, "limit": 0.3},
+            "huge": {"M": 6, "N": 8, "limit": 1e38},
             "again": {"M": 4, "N": 6, "limit": 1.0},
             "alone": {"M": 1, "N": 6, "limit": 1.0},
         },
@@ -192,7 +211,8 @@ EXERCISES = (
             "shorter": {"M": 20, "N": 6, "step": 20},
             "begin": {"M": 8, "N": 3, "step": 0},
             "again": {"M": 16, "N": 6, "step": 2},
-            "alone": {"M": 4, "N": 6, "step": 6},
+            "infinite": {"M": 28, "N": 7, "step": 3, "infinite": True},
+            "alone": {"M": 4, "N": 6, "step": 6, "transposed": True},
         },
         drawn={
             "late": {"M": range(24, 400, 4), "N": range(2, 100)},

@@ -12,11 +12,10 @@ from kernels.grading import properties
 from kernels.grading.exercise import UNWRITTEN, Call, Exercise, Property, Trial
 from kernels.grading.properties import counters, known_mistakes, load_balance
 from kernels.grading.properties.differences import described, differing
+from kernels.grading.properties.wide_index import FAR, also_far
 from kernels.hardware import WARP
 
-_APART = (
-    1 << 30
-)  # a stride with which the third row begins where an int does not count any more, nor the fifth an unsigned one
+_FAR_CASES = "apart", "many"  # cases, with a property of their own
 
 
 def _call(
@@ -27,24 +26,30 @@ def _call(
     y_stride: int,
     block: tuple[int, int],
     grid: tuple[int, int] | None = None,
+    ends: bool = False,
+    std: float = 0.2,
 ) -> Call:
+    """ends: of rows that have no gaps between them, only the first and the last are there."""
     # Part of a larger image: what follows its last pixel is no one's, and the padding of y holds numbers.
-    apart = x_stride >= _APART
-    rows = torch.randint(0, 256, (H, W if apart else x_stride), dtype=torch.uint8, generator=random)
-    x = rows if apart else rows.flatten()[: (H - 1) * x_stride + W]
-    y = 100 + torch.rand(H, W if apart else y_stride, generator=random)
+    far = ends or x_stride >= FAR
+    there, distance = (2, H - 1) if ends else (H, 1)
+    rows = torch.randint(0, 256, (there, W if far else x_stride), dtype=torch.uint8, generator=random)
+    x = rows if far else rows.flatten()[: (H - 1) * x_stride + W]
+    y = 100 + torch.rand(there, W if far else y_stride, generator=random)
     y[:, :W] = UNWRITTEN
-    mean, std = (np.float32(of + 0.2 * torch.rand((), generator=random).item()) for of in (0.4, 0.2))
-    args = {"y": y, "x": x, "mean": mean, "std": std}
+    first, second = (torch.rand((), generator=random).item() for _ in range(2))
+    mean, deviation = np.float32(0.4 + 0.2 * first), np.float32(std + std * second)
+    args = {"y": y, "x": x, "mean": mean, "std": deviation}
     args |= {"H": H, "W": W, "x_stride": x_stride, "y_stride": y_stride}
     return Call(
         args,
-        expected={"y": _padded((rows[:, :W].double() / 255 - float(mean)) / float(std), y)},
-        baseline={"y": _padded((rows[:, :W].float() / 255 - float(mean)) / float(std), y)},
+        expected={"y": _padded((rows[:, :W].double() / 255 - float(mean)) / float(deviation), y)},
+        baseline={"y": _padded((rows[:, :W].float() / 255 - float(mean)) / float(deviation), y)},
         updated=("y",),
         grid=grid or (max(1, -(-W // block[0])), max(1, -(-H // block[1]))),
         block=block,
-        strides={"y": (y_stride, 1), "x": (x_stride, 1)} if apart else {},
+        strides={"y": (distance * y_stride, 1), "x": (distance * x_stride, 1)} if far else {},
+        ends_only=ends,
     )
 
 
@@ -52,8 +57,8 @@ def _padded(pixels: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cat([pixels, y[:, pixels.shape[1] :].to(pixels.dtype)], dim=1)
 
 
-def _of_pixels(whole: Property) -> Property:
-    """The property, judged of the image alone, without the padding; and not of rows far apart, for which `_far_rows` is."""
+def _pixel_property(whole: Property) -> Property:
+    """The property, judged of the image alone, without the padding; and not of cases for which `also_far` is."""
 
     def cut(trial: Trial) -> Trial:
         call, W = trial.call, trial.sizes["W"]
@@ -62,7 +67,9 @@ def _of_pixels(whole: Property) -> Property:
         args = {**call.args, "y": call.args["y"][:, :W]}
         return replace(trial, outputs=outputs, call=replace(call, args=args, expected=expected, baseline=baseline))
 
-    return replace(whole, broken=lambda trials: whole.broken([cut(trial) for trial in trials if trial.case != "apart"]))
+    return replace(
+        whole, broken=lambda trials: whole.broken([cut(trial) for trial in trials if trial.case not in _FAR_CASES])
+    )
 
 
 _OWN = "no guard is missing"
@@ -162,21 +169,10 @@ def _lanes_at_work() -> Property:
     )
 
 
-def _far_rows() -> Property:
-    """Of the last stage: its case is tried when all else holds."""
-    whole = properties.right(
-        "apart",
-        name="also where an index needs 64 bits",
-        hint="The product of two ints is an int, and at most 2³¹ − 1, and an unsigned one at most "
-        "2³² − 1. The third row begins at 2 · 2³⁰, and the fifth at 4 · 2³⁰.",
-    )
-    return replace(whole, stage="costs")
-
-
 def _exercise(
     name: str, cases: dict, drawn: dict[str, dict[str, range]], others: str, missed: str, *more: Property
 ) -> Exercise:
-    first, *rest = (case for case in cases if case != "apart")
+    first, *rest = (case for case in cases if case not in _FAR_CASES)
     return Exercise(
         name=name,
         language="cuda",
@@ -195,8 +191,8 @@ def _exercise(
                 hint="What lies one column beyond the last? If the guard lets it pass, two threads meet in the next row.",
             ),
             _padding_is_left("A row of y has y_stride elements, and W of them are the image's: compare j with W."),
-            _of_pixels(properties.written("every pixel is written", hint=missed)),
-            _of_pixels(
+            _pixel_property(properties.written("every pixel is written", hint=missed)),
+            _pixel_property(
                 known_mistakes.right(
                     "y",
                     cases=(first,),
@@ -206,12 +202,17 @@ def _exercise(
                     "and in y? They have strides of their own.",
                 )
             ),
-            _of_pixels(known_mistakes.right("y", cases=rest, name=others, likes=_MISTAKES)),
+            _pixel_property(known_mistakes.right("y", cases=rest, name=others, likes=_MISTAKES)),
             _each_once(),
             *more,
-            *[_far_rows()] * ("apart" in cases),
+            also_far(
+                *_FAR_CASES,
+                hint="The product of two ints is an int, and at most 2³¹ − 1, and an unsigned one at most "
+                "2³² − 1. The third row begins beyond 2 · 2³⁰, and the fifth beyond 4 · 2³⁰; there may be as many pixels, "
+                "and more in a row than a short counts.",
+            ),
         ),
-        unwatched=("apart",) if "apart" in cases else (),
+        unwatched=tuple(case for case in cases if case in _FAR_CASES),
     )
 
 
@@ -223,8 +224,8 @@ EXERCISES = (
             "odd": {"H": 5, "W": 37, "x_stride": 47, "y_stride": 41, "block": (16, 8)},
             "one": {"H": 1, "W": 1, "x_stride": 3, "y_stride": 2, "block": (8, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2)},
-            "tall": {"H": 300, "W": 5, "x_stride": 6, "y_stride": 7, "block": (8, 4)},
-            "apart": {"H": 5, "W": 5, "x_stride": _APART, "y_stride": _APART, "block": (8, 2)},
+            "tall": {"H": 300, "W": 5, "x_stride": 6, "y_stride": 7, "block": (8, 4), "std": 1e-7},
+            "apart": {"H": 5, "W": 40_000, "x_stride": FAR + 1, "y_stride": FAR + 3, "block": (8, 2)},
         },
         {"even": _LARGE},
         "also for an image that the blocks do not divide",
@@ -237,11 +238,15 @@ EXERCISES = (
         {
             "even": {"H": 16, "W": 64, "x_stride": 80, "y_stride": 72, "block": (32, 4), "grid": (1, 2)},
             "odd": {"H": 9, "W": 37, "x_stride": 48, "y_stride": 40, "block": (8, 2), "grid": (2, 1)},
-            "blocks": {"H": 19, "W": 61, "x_stride": 80, "y_stride": 72, "block": (16, 8), "grid": (2, 4)},
+            "blocks": {"H": 19, "W": 93, "x_stride": 104, "y_stride": 96, "block": (8, 4), "grid": (6, 5)},
             "alone": {"H": 3, "W": 5, "x_stride": 6, "y_stride": 7, "block": (1, 1), "grid": (1, 1)},
-            "tall": {"H": 300, "W": 5, "x_stride": 6, "y_stride": 7, "block": (4, 4), "grid": (1, 3)},
+            "tall": {"H": 300, "W": 5, "x_stride": 6, "y_stride": 7, "block": (4, 4), "grid": (1, 3), "std": 1e-7},
             "spare": {"H": 2, "W": 3, "x_stride": 4, "y_stride": 4, "block": (4, 4), "grid": (3, 2)},
             "empty": {"H": 3, "W": 0, "x_stride": 4, "y_stride": 4, "block": (8, 2), "grid": (1, 1)},
+            "apart": {"H": 5, "W": 40_000, "x_stride": FAR + 1, "y_stride": FAR + 3, "block": (2, 2), "grid": (1, 1)},
+            # The last row is the last block's, whether threads are counted by rows and columns or from 0 to the last.
+            "many": {"H": 65_535 * 10_240, "W": 7, "x_stride": 9, "y_stride": 8, "block": (8, 1), "grid": (1, 65_535)}
+            | {"ends": True},
         },
         {"even": _LARGE, "blocks": _LARGE | {"W": range(65, 960, 64)}},
         "also for other images and grids",

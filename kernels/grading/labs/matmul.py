@@ -29,6 +29,8 @@ def _call(random: torch.Generator, M: int, N: int, K: int, kind: str = "normal")
         for at in (15, K - 1):
             x[at % M, at], w[at, at % N] = torch.inf, torch.inf
             x[(at + 5) % M, at], w[at, (at + 3) % N] = 0, 0  # 0 · ∞, either way
+        x[8:12], w[:, 8:12], w[:, 24:28] = 0, 0, 0  # all that a thread has of x, or of w
+        x[3, 0] = torch.inf  # which follows row 2 in memory, where a tile reaches beyond K
         x[7, 15], x[7, K - 1], w[15, 2], w[K - 1, 2] = torch.inf, -torch.inf, 1, 1  # ∞ - ∞
     return Call(
         {"y": torch.empty(M, N), "x": x, "w": w, "M": M, "N": N, "K": K},
@@ -165,8 +167,11 @@ EXERCISES = (
             properties.right(
                 "infinite",
                 name="also where values are infinite",
-                hint="0 · ∞ is NaN. So it is not enough that one of two factors is 0 beyond K: the other must not be a number "
-                "of somewhere else.",
+                hint={
+                    "expected nan": "0 · ∞ is NaN, so a product with a 0 must not be left out.",
+                    "": "0 · ∞ is NaN. So it is not enough that one of two factors is 0 beyond K: the other must not be a "
+                    "number of somewhere else.",
+                },
             ),
             _counted(
                 "a block loads each number of x and w once",

@@ -6,13 +6,16 @@ import torch
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
+from kernels.grading.far_apart import ends_only
 from kernels.grading.properties import counters, load_balance, scratch_memory, termination
+from kernels.grading.properties.wide_index import BEYOND, also_far, size_t
 
 _THREADS, _WARPS = 256, 8
 
 
 def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call:
-    x = torch.randn(M, N, generator=random)
+    rows = 2 if kind == "ends" else M  # the first and the last
+    x = torch.randn(rows, N, generator=random)
     if kind == "normal":  # the largest is in another warp in each of eight rows, at any lane and step
         places = torch.arange(M) % _WARPS * 32 + torch.randint(32, (M,), generator=random)
         places += torch.randint(N // _THREADS, (M,), generator=random) * _THREADS
@@ -21,9 +24,9 @@ def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call
         x = x.abs()
     if kind == "negative":
         x = -1e30 * (1 + x.abs())
-    if kind == "infinite":  # −∞ throughout; but in the last row, ∞ after the largest finite number
-        x[:-1] = -torch.inf
-        x[-1, N // 3], x[-1, N // 2] = torch.finfo(x.dtype).max, torch.inf
+    if kind == "infinite":  # −∞ throughout; but in the last row, the largest finite number, and then ∞
+        x[:-1], x[-1] = -torch.inf, torch.finfo(x.dtype).max
+        x[-1, N // 2 :] = torch.inf
     if kind == "far":
         x = torch.zeros(M, N)
     if kind in ("late", "far"):
@@ -33,16 +36,19 @@ def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call
         x = torch.randint(0, 3, (M, N), generator=random).float()
         for m in range(0, M, 2):
             x[m, [40 + 32 * m, _THREADS + 3, 2 * _THREADS + 100]] = 9
+        x[1, [_THREADS, 2 * _THREADS]] = 9  # in two steps of one thread
+        x[:, 3] = 9 - 2**-20  # the float below 9
     if kind == "zeros":  # 0 and −0 are equal
         x = -1 - x.abs()
         x[:, [40, _THREADS + 3]] = torch.tensor([[-0.0, 0.0], [0.0, -0.0]])
     index = (x == x.max(1, keepdim=True).values).int().argmax(1).int()
-    value = x[torch.arange(M), index]
+    value = x[torch.arange(rows), index]
     return Call(
-        {"value": torch.empty(M), "index": torch.empty(M, dtype=torch.int32), "x": x, "N": N},
+        {"value": torch.empty(rows), "index": torch.empty(rows, dtype=torch.int32), "x": x, "N": N},
         expected={"value": value, "index": index},
         grid=(M,),
         block=(_THREADS,),
+        **(ends_only(M, value=(), index=(), x=(N,)) if kind == "ends" else {}),
     )
 
 
@@ -58,10 +64,11 @@ EXERCISES = (
             "huge": {"M": 1, "N": 70_001, "kind": "late"},
             "short": {"M": 5, "N": 7, "kind": "positive"},
             "negative": {"M": 2, "N": 300, "kind": "negative"},
-            "infinite": {"M": 2, "N": 300, "kind": "infinite"},
+            "infinite": {"M": 2, "N": 600, "kind": "infinite"},
             "ties": {"M": 4, "N": 1000, "kind": "ties"},
             "zeros": {"M": 2, "N": 300, "kind": "zeros"},
             "far": {"M": 1, "N": (1 << 24) + 2, "kind": "far"},  # no float has the last place
+            "ends": {"M": BEYOND // 1000, "N": 1000, "kind": "ends"},
         },
         drawn={
             "even": {"M": range(8, 25), "N": range(1280, 3073, 256)},
@@ -116,14 +123,18 @@ EXERCISES = (
                 name="of equal values, the first",
                 exact=True,
                 hint="Neither lanes nor warps meet in the order of positions. Compare the indices, too, when the values are "
-                "equal; and −0 is equal to 0.",
+                "equal; −0 is equal to 0, and neighbouring floats are not.",
             ),
             properties.right(
                 "infinite",
                 name="also where values are infinite",
                 exact=True,
-                hint="Where all values are −∞, none is greater. How does the first element of a thread get into its pair? "
-                "And ∞ is the largest value of all.",
+                hint={
+                    "expected inf": "∞ is greater than every number, and may come after the largest. Does a thread see all "
+                    "of its elements?",
+                    "": "Where all values are −∞, none is greater. How does the first element of a thread get into its pair? "
+                    "And ∞ is equal to ∞, but ∞ − ∞ is not 0.",
+                },
             ),
             counters.fewest_sectors(
                 "load",
@@ -137,7 +148,7 @@ EXERCISES = (
             counters.at_most(
                 "shared_store_wavefronts",
                 lambda M, **_: 2 * M * _WARPS,
-                name="only one lane of a warp writes to shared memory",
+                name="a warp writes one pair to shared memory",
                 advice="within a warp, pass values and indices by shuffles",
             ),
             counters.at_most(
@@ -171,8 +182,9 @@ EXERCISES = (
                 name="nothing passes through global memory",
                 advice="pairs go from lane to lane by shuffles, and from warp to warp through shared memory",
             ),
+            also_far("ends", hint=size_t("blockIdx.x * N"), exact=True),
         ),
-        unwatched=("far",),
+        unwatched=("far", "ends"),
         bench={"M": 4096, "N": 4096},
         peer=lambda x, **_: [one.to(kind) for one, kind in zip(x.max(1), (torch.float32, torch.int32), strict=True)],
     ),

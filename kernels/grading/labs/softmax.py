@@ -6,26 +6,36 @@ import torch
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
+from kernels.grading.far_apart import ends_only
 from kernels.grading.properties import counters, load_balance, scratch_memory, termination
+from kernels.grading.properties.wide_index import BEYOND, also_far, size_t
 
 _THREADS, _WARPS = 256, 8
 
 
 def _call(random: torch.Generator, M: int, N: int, kind: str = "normal") -> Call:
-    x = 3 * torch.randn(M, N, generator=random)
+    x = 3 * torch.randn(2 if kind == "ends" else M, N, generator=random)  # the first row and the last
     if kind == "large":  # in turn far above 0 and far below
         x += torch.where(torch.arange(M) % 2 == 0, 1e4, -1e6)[:, None]
+    if kind == "lowest":  # of such values, one is equal to the largest, or adds nothing
+        x = torch.full((M, N), -3.402e38)
+        x[:, N // 5 :: 7] = -3.401e38
+        x[-1] = torch.finfo(torch.float32).min  # of the whole row
+    if kind == "small":  # but for one value, all are so far below it that only together they are a share of the sum
+        x = -20 - 0.5 * torch.rand(M, N, generator=random)
+        x[:, N // 3] = 0.0
     if kind == "infinite":  # most of a row is masked, for many threads all of it; another column is left in each row
         left = torch.arange(M) % N
         kept = x[torch.arange(M), left]
         x[:, : N - N // 4], x[:, 1::3] = -torch.inf, -torch.inf
         x[torch.arange(M), left] = kept
     return Call(
-        {"y": torch.empty(M, N), "x": x, "N": N},
+        {"y": torch.empty_like(x), "x": x, "N": N},
         expected={"y": torch.softmax(x.double(), 1)},
         baseline={"y": torch.softmax(x, 1)},
         grid=(M,),
         block=(_THREADS,),
+        **(ends_only(M, y=(N,), x=(N,)) if kind == "ends" else {}),
     )
 
 
@@ -38,17 +48,23 @@ EXERCISES = (
             "even": {"M": 6, "N": 1024},
             "odd": {"M": 3, "N": 777},
             "long": {"M": 2, "N": 2503},
-            "wide": {"M": 1, "N": 40_001},  # no shared memory holds it without asking
+            "wide": {"M": 1, "N": 40_008},  # no shared memory holds it without asking
             "short": {"M": 5, "N": 7},
+            "a warp's": {"M": 4, "N": 32},
             "large": {"M": 4, "N": 512, "kind": "large"},
+            "lowest": {"M": 2, "N": 300, "kind": "lowest"},
+            "small": {"M": 1, "N": 40_000, "kind": "small"},
             "infinite": {"M": 3, "N": 600, "kind": "infinite"},
+            "ends": {"M": BEYOND // 1000, "N": 1000, "kind": "ends"},
         },
+        unwatched=("ends",),
         drawn={
             "even": {"M": range(4, 10), "N": range(1280, 3073, 256)},
             "odd": {"M": range(1, 6), "N": range(257, 1024)},
             "long": {"N": range(5_001, 9_000, 2)},
             "short": {"M": range(1, 9), "N": range(1, 256)},
             "large": {"N": range(300, 900)},
+            "lowest": {"N": range(8, 600)},
             "infinite": {"N": range(400, 900)},
         },
         properties=(
@@ -74,6 +90,7 @@ EXERCISES = (
                 "long",
                 "wide",
                 "short",
+                "a warp's",
                 name="also for rows that are not multiples of the block",
                 hint="A thread without an element still has a part. With which largest value and which sum does it change "
                 "no other? Infinity less infinity is NaN.",
@@ -82,6 +99,17 @@ EXERCISES = (
                 "large",
                 name="also where all values are far from 0",
                 hint="exp of 1e4 is infinite, and exp of -1e4 is 0. Which value has to be taken away before, in every row?",
+            ),
+            properties.right(
+                "small",
+                name="also where thousands of small terms are a share of the sum",
+                hint="exp of -20 is 2e-9, and 40,000 of them are 8e-5: none may be left out.",
+            ),
+            properties.right(
+                "lowest",
+                name="also where all values are near the lowest float",
+                hint="With what do the largest value and the sum begin? No value may lie below the first: neither -1e7 nor "
+                "-1e30 is low enough. The lowest finite float is -3.402823466e38f.",
             ),
             properties.right(
                 "infinite",
@@ -94,6 +122,7 @@ EXERCISES = (
                 "x",
                 "even",
                 "wide",
+                "a warp's",
                 name="x is read at most twice, in the fewest sectors",
                 times=2.0,
                 advice="one reading finds the largest value and the sum together, another writes y; neighbouring threads "
@@ -125,6 +154,7 @@ EXERCISES = (
                 name="nothing passes through memory of its own",
                 advice="parts go from lane to lane by shuffles, and from warp to warp through shared memory",
             ),
+            also_far("ends", hint=size_t("blockIdx.x * N")),
         ),
     ),
 )

@@ -10,6 +10,7 @@ from kernels.grading.exercise import Call
 
 def _scale(random: torch.Generator, n: int) -> Call:
     x = torch.randn(n, generator=random)
+    x[n // 2] = 0  # is an element, too
     return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": 2 * x.double() + 1}, grid=(-(-n // 256),), block=(256,))
 
 
@@ -25,5 +26,6 @@ EXERCISES = (
             "2 (x[i] + 1)": lambda x, **_: {"y": 2 * (x + 1)},
         },
         inside="There are more threads than elements: the guard, if (i < n), keeps the others out.",
+        large={"n": 70_000},
     ),
 )

@@ -13,11 +13,19 @@ from kernels.grading.properties import counters, load_balance, scratch_memory, t
 _TILE, _ROWS = 32, 8  # the launch: a block of 32 × 8 threads for each tile of 32 × 32 elements
 
 
-def _call(random: torch.Generator, N: int) -> Call:
-    x = torch.randn(N, N, generator=random)
+def _call(random: torch.Generator, N: int, ends: bool = False) -> Call:
+    """ends: only the first tile and the last are there, and as wide as the last."""
+    x = torch.randn((2, N % _TILE, N % _TILE) if ends else (N, N), generator=random)
+    x[torch.rand(x.shape, generator=random) < 1 / 8] = 0
     tiles = -(-N // _TILE)
     return Call(
-        {"x": x, "N": N}, expected={"x": x.T.contiguous()}, updated=("x",), grid=(tiles, tiles), block=(_TILE, _ROWS)
+        {"x": x, "N": N},
+        expected={"x": x.mT.contiguous()},
+        updated=("x",),
+        grid=(tiles, tiles),
+        block=(_TILE, _ROWS),
+        strides={"x": ((tiles - 1) * _TILE * (N + 1), N, 1)} if ends else {},
+        ends_only=ends,
     )
 
 
@@ -31,12 +39,23 @@ EXERCISES = (
         name="transpose_in_place",
         language="cuda",
         call=_call,
-        cases={"even": {"N": 96}, "odd": {"N": 70}, "small": {"N": 5}, "large": {"N": 130}, "thin": {"N": 33}},
+        cases={
+            "even": {"N": 96},
+            "odd": {"N": 70},
+            "small": {"N": 5},
+            "large": {"N": 130},
+            "thin": {"N": 33},
+            "many": {"N": 46_335, "ends": True},  # nearly 2³¹ elements
+        },
+        unwatched=("many",),
         drawn={"even": {"N": range(128, 257, 32)}, "odd": {"N": range(33, 128)}, "large": {"N": range(400, 600)}},
         properties=(
             properties.stays_inside(
-                hint="The last tiles extend past the edge: guard every access with its own row and column. And if the access "
-                "is misaligned: a float4 begins at a multiple of four floats. For which N do the rows of x?"
+                hint={
+                    "misaligned": "A float4 begins at a multiple of four floats. For which N do the rows of x?",
+                    "of an array of": "A tile has 32 rows of 32 elements, and padding comes on top of them.",
+                    "": "The last tiles extend past the edge: guard every access with its own row and column.",
+                }
             ),
             termination.reaches_barriers(
                 hint="All threads of a block have to reach a barrier, or none. Whole blocks may leave before it."
@@ -64,10 +83,18 @@ EXERCISES = (
             properties.right(
                 "odd", "small", "large", "thin", name="also for sizes that are not multiples of the tile", exact=True
             ),
+            properties.right(
+                "many",
+                name="also for millions of elements",
+                exact=True,
+                hint="A place in x has up to 31 bits, and a row up to 16: an int holds them, a float or a short does not. "
+                "Only the first block and the last run: x[1] is the last tile.",
+            ),
             counters.fewest_sectors(
                 "load",
                 "x",
                 "even",
+                ragged=("odd", "large", "thin"),
                 name="x is read once, in the fewest sectors",
                 advice="neighbouring threads (threadIdx.x) should read neighbours of a row, and each tile once",
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kernels.grading.exercise import Property, Trial
 from kernels.hardware import SECTOR_BYTES
@@ -96,12 +96,14 @@ def _count(trace: Trace, name: str) -> int:
     return (trace.shuffles or 0) if name == "shuffles" else trace.totals[name]
 
 
-def counted(name: str, cases: Sequence[str], broken: Callable[[Trial], str | None], hint: str) -> Property:
+def counted(
+    name: str, cases: Sequence[str], broken: Callable[[Trial], str | None], hint: str | Mapping[str, str]
+) -> Property:
     """A property of the trials that the lens watched, of some cases; of all, if none is named."""
 
-    def of_trials(trials: Sequence[Trial]) -> str | None:
+    def judge_trials(trials: Sequence[Trial]) -> str | None:
         watched = (one for one in trials if not one.on_gpu and not one.call.strides)
         chosen = (one for one in watched if not cases or one.case in cases)
         return next((f"{message}\n(with {one.where})" for one in chosen if (message := broken(one))), None)
 
-    return Property(name, of_trials, "costs", hint)
+    return Property(name, judge_trials, "costs", hint)

@@ -21,7 +21,7 @@ def right(
     name: str,
     likes: Mapping[str, Callable[..., Values]],
     first: bool = False,
-    hint: str = "",
+    hint: str | Mapping[str, str] = "",
 ) -> Property:
     """`properties.right` of some outputs in some cases.
 

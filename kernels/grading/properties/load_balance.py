@@ -47,9 +47,9 @@ def balanced(
 
     unevenly = counted(name, cases, broken, hint)
 
-    def of_trials(trials: Sequence[Trial]) -> str | None:
+    def judge_trials(trials: Sequence[Trial]) -> str | None:
         if not any(array in access.names for one in trials for access in one.accesses):
             return f"no line reads or writes an array {array}"
         return unevenly.broken(trials)
 
-    return replace(unevenly, broken=of_trials)
+    return replace(unevenly, broken=judge_trials)

@@ -16,10 +16,17 @@ def reaches_barriers(hint: str) -> Property:
     return Property("all threads reach each barrier and shuffle", _stopped(at_meeting=True), "runs", hint)
 
 
-def finishes() -> Property:
-    """No call stopped at anything else, such as a limit of time."""
-    hint = "Does every iteration bring its loop nearer to the end? Can a divisor be 0?"
-    return Property("it runs to its end", _stopped(at_meeting=False), "runs", hint)
+def finishes(barriers: bool = False) -> Property:
+    """No call stopped at anything else, such as a limit of time; or, with `barriers`, at one of these either."""
+    parameters = "The check launches the kernel: it takes the parameters that the cell began with, in that order."
+    hints = {
+        "the kernel takes": parameters,
+        "argument ": parameters,
+        "an access to memory": "Does each thread that reads or writes have an element? Where there are no elements, none has.",
+        "": "Does every iteration bring its loop nearer to the end? Can a divisor be 0?",
+    }
+    broken = properties.finishes().broken if barriers else _stopped(at_meeting=False)
+    return Property("it runs to its end", broken, "runs", hints)
 
 
 def _stopped(at_meeting: bool) -> Callable[[Sequence[Trial]], str | None]:

@@ -46,7 +46,7 @@ class _OneDevice(TorchDispatchMode):
         if name == "copy_" and args[1].is_meta and not args[0].is_meta:
             return args[0]
         if name == "_to_copy" and args[0].is_meta and (kwargs or {}).get("device", args[0].device).type == "cpu":
-            return torch.empty(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype)
+            raise _OnTheCpu(f"a tensor of shape {tuple(args[0].shape)} is copied to the CPU, and the host waits for it")
         return func(*args, **(kwargs or {}))
 
 
@@ -87,10 +87,9 @@ def together(hint: str = "") -> Property:
         found = next((one for one in trials if one.facts.get("elsewhere")), None)
         if found is None:
             return None
-        return (
-            f"on a GPU {found.facts['elsewhere']}\nwhat is allocated goes beside the arguments: device=x.device\n"
-            f"(with {found.where})"
-        )
+        said = found.facts["elsewhere"]
+        beside = "" if "is copied" in said else "what is allocated goes beside the arguments: device=x.device\n"
+        return f"on a GPU {said}\n{beside}(with {found.where})"
 
     return Property("its tensors are on the device of its arguments", broken, "compiles", hint)
 

@@ -39,8 +39,8 @@ def violation(source: str, language: str, given: int = 0) -> str | None:
             imported |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         if getattr(node, "lineno", 0) <= given:
             continue
-        of_language = {"triton": _on_the_host, "torch": _to_the_cpu}.get(language, lambda _: None)
-        if what := _wrong(node, imported) or of_language(node):
+        language_rule = {"triton": _on_the_host, "torch": _to_the_cpu}.get(language, lambda _: None)
+        if what := _wrong(node, imported) or language_rule(node):
             line = source.splitlines()[node.lineno - 1]
             return f"a submission may not {what}\n    {node.lineno} | {line}"
     return None

@@ -44,9 +44,10 @@ class _Compiled:
     def _backend(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable:
         forward = self.inner(graph, example_inputs)  # which may ask to be given another graph first
         self.graphs.append(graph)
-        # Of the sizes and numbers in this version, and where the text made each.
+        # Of the sizes and numbers in this version, and where the text made each. PyTorch's own wrapper has them in kwargs.
         sizes = torch._guards.TracingContext.get().fake_mode.shape_env
-        named = {symbol: sources[0].name for symbol, sources in sizes.var_to_sources.items() if sources}
+        names = {symbol: sources[0].name for symbol, sources in sizes.var_to_sources.items() if sources}
+        named = {symbol: name.replace("L['kwargs']", "L") for symbol, name in names.items()}
         self.conditions.append([(guard.expr, named, str(guard.sloc)) for guard in sizes.guards])
 
         def run(*inputs: Any) -> Any:
@@ -97,7 +98,7 @@ def with_gradient(
         "runs": _latest.runs - run,
         "failed": next(iter(_latest.failed_guards), ""),
         "narrow": _narrow(_latest.conditions[-1], beyond) if beyond and _latest.conditions else "",
-        "foreign": [_called(node) for node in nodes if not _of_torch(node)],
+        "foreign": [_called(node) for node in nodes if not _torch_call(node)],
         "asks": [_called(node) for node in nodes if _asks(node)],
     }
     return (y[0], dx), facts
@@ -116,6 +117,8 @@ def _narrow(conditions: Sequence[tuple], beyond: Mapping[str, float]) -> str:
         }
         line = re.match(r"(.*?)  # [^:]*:(\d+) in ", place)
         where = f" (line {line[2]}: {line[1].strip()})" if line else ""
+        if inner := re.search(r"\(\S*/submission-[^:]*:(\d+) in ", place):  # called by a wrapper of PyTorch's
+            where = f" (line {inner[1]})"
         return str(condition.subs({symbol: Symbol(word) for symbol, word in words.items()})) + where
     return ""
 
@@ -159,7 +162,7 @@ def _place(trace: str) -> str:
     return f"line {places[-1][0]}: {places[-1][1]}" if places else "an unknown line"
 
 
-def _of_torch(node: torch.fx.Node) -> bool:
+def _torch_call(node: torch.fx.Node) -> bool:
     """Whether a node is an operator, and not a Python function or someone's own operator, which a graph only calls."""
     if node.op == "call_method":
         return True

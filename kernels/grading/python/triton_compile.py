@@ -126,8 +126,8 @@ def compiles() -> Property:
         refused = next((one for one in trials if _is_refused(one)), None)
         if refused is None:
             return None
-        of_python = re.match(rf"{_REFUSED}: (\w+(Error|Exception): |.* was not launched)", refused.error)
-        known = _COMPILER_ADVICE | ({} if of_python else {"": _LANGUAGE})
+        from_python = re.match(rf"{_REFUSED}: (\w+(Error|Exception): |.* was not launched)", refused.error)
+        known = _COMPILER_ADVICE | ({} if from_python else {"": _LANGUAGE})
         return advised(refused.error, known, refused)
 
     return Property("it compiles for a GPU", broken, "compiles")

@@ -88,7 +88,7 @@ def _with_copies(result: Any, given: Mapping[str, torch.Tensor]) -> list[tuple[t
 def _again(arg: torch.Tensor, key: str, earlier: dict[tuple, torch.Tensor]) -> torch.Tensor:
     """The tensor that an earlier call was given, with these values, if there was one like it: what a submission keeps of a
     tensor, by whatever it tells tensors apart, is then old."""
-    kind = key, tuple(arg.shape), arg.dtype
+    kind = key, tuple(arg.shape), arg.stride(), arg.dtype
     if (
         kind in earlier and earlier[kind].shape == arg.shape and earlier[kind].dtype == arg.dtype
     ):  # it may have been reset

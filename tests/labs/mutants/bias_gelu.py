@@ -18,6 +18,7 @@ _GIVEN = "its inputs do not change"
 _AGAIN = "also for other values in the same shape"
 _SHARED = "the programs share the work"
 _KEPT = "nothing is kept in memory between"
+_LAUNCHED = "a large x is launched, too"
 _DEVICE = "its tensors are on the device of its arguments"
 
 _LOADS = """x = tl.load(x_ptr + places, mask=inside).to(tl.float32)
@@ -171,6 +172,31 @@ MUTANTS = [
             "    n = M * N // 8 * 8\n"
             "    places = tl.where((N % 8 != 0) & (i < n), i * 8 % n + i * 8 // n, i)",
             _READ,
+        ),
+        (
+            "65,535 programs at most",
+            "(triton.cdiv(M * N, 1024),)",
+            "(min(triton.cdiv(M * N, 1024), 65535),)",
+            _LAUNCHED,
+        ),
+        (
+            "rows on the second axis",
+            _WHOLE_TEXT,
+            _WHOLE_TEXT.replace("places = tl.program_id(0) * BLOCK", "columns = tl.program_id(0) * BLOCK")
+            .replace("inside = places < M * N", "inside = columns < N\n    places = tl.program_id(1) * N + columns")
+            .replace("(triton.cdiv(M * N, 1024),)", "(triton.cdiv(N, 1024), M)"),
+            _LAUNCHED,
+        ),
+        (
+            "a block as long as a long row",
+            _WHOLE_TEXT,
+            _WHOLE_TEXT.replace(_BODY, _STRIDE)
+            .replace(
+                "(triton.cdiv(M * N, 1024),)\n",
+                "(triton.cdiv(M * N, 1024),)\n    BLOCK = triton.next_power_of_2(N) if N > 1200 else 1024\n",
+            )
+            .replace("BLOCK=1024", "BLOCK=BLOCK"),
+            _LAUNCHED,
         ),
         ("no grid", "bias_gelu_kernel[grid](", "bias_gelu_kernel(", _ENDS),
         ("a pointer in brackets", _STORE, "y_ptr[places] = y", _ENDS),

@@ -70,6 +70,24 @@ MUTANTS = [
             _MANY,
         ),
         (
+            "quotients in float, as exact as floats are",
+            _INDICES,
+            _numbered(
+                """int rows = (float)i / D, heads = (float)rows / S;
+    int d = i - rows * D, s = rows - heads * S, b = (float)heads / H, h = heads - b * H;"""
+            ),
+            _MANY,
+        ),
+        (
+            "quotients in float, from the middle of an element",
+            _INDICES,
+            _numbered(
+                """int rows = (i + 0.5f) / D, heads = (rows + 0.5f) / S;
+    int d = i - rows * D, s = rows - heads * S, b = (heads + 0.5f) / H, h = heads - b * H;"""
+            ),
+            _MANY,
+        ),
+        (
             "numbered by position first",
             _INDICES,
             _numbered("int s = i % S, d = i / S % D, h = i / S / D % H, b = i / S / D / H;"),
@@ -158,7 +176,7 @@ MUTANTS = [
             "int d = i % D; if (d == 0) __shfl_sync(~0u, d, 0);",
             _ENDS,
         ),
-        ("a barrier for some threads only", "int d = i % D;", "int d = i % D; if (d == 0) __syncthreads();", _READS),
+        ("a barrier for some threads only", "int d = i % D;", "int d = i % D; if (d == 0) __syncthreads();", _ENDS),
         ("four elements at once where D is even", _INDICES, _four_at_once("D % 2 == 0"), _INSIDE),
         ("four elements at once where rows of H × D are", _INDICES, _four_at_once("H * D % 4 == 0"), _INSIDE),
         ("96 elements of a head at most", "y[i] =", "if (d < 96) y[i] =", _WRITTEN),
@@ -185,6 +203,9 @@ MUTANTS = [
     int i = blockIdx.x * blockDim.x + threadIdx.x;""",
             _SHARED,
         ),
+        ("positions of 16 bits", "int s = i / D % S;", "short s = i / D % S;", _MANY),
+        ("256 elements at most", "int d = i % D;", "unsigned char d = i % D;", _MANY),
+        ("a store only where it changes y", "y[i] =", f"if (y[i] != {_X}) y[i] =", "nothing else is read"),
         (
             "each element by an exchange in shared memory",
             f"y[i] = {_X};",
@@ -282,9 +303,9 @@ __global__ void permuted_copy(float* y, const float* __restrict__ x, int B, int 
 {
     unsigned i = threadIdx.x + blockDim.x * blockIdx.x;
     if (i < (unsigned)B * S * H * D) {
-        int of_batch = i % (S * H * D);
-        x += i - of_batch;
-        y[i] = at(x, of_batch / D % S, of_batch / (D * S), of_batch % D, H, D);
+        int batch_place = i % (S * H * D);
+        x += i - batch_place;
+        y[i] = at(x, batch_place / D % S, batch_place / (D * S), batch_place % D, H, D);
     }
 }""",
     }

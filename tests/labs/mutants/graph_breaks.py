@@ -24,6 +24,7 @@ MUTANTS = [
         ("columns in place of rows", "x.norm(dim=1, k", "x.norm(dim=0, k", _CLIPPED),
         ("absolute values summed", "x.norm(dim=1, k", "x.norm(p=1, dim=1, k", _CLIPPED),
         ("every row made as long as the limit", "norms.clamp(min=limit)", "norms", _CLIPPED),
+        ("a product that overflows", _CLIP, "return x * limit / norms.clamp(min=limit)", _CLIPPED),
         ("nothing returned", "return x", "x", _ENDS),
         (
             "ones on the CPU",
@@ -39,6 +40,19 @@ MUTANTS = [
         ),
         ("half precision", "x.norm(dim=1, k", "x.bfloat16().norm(dim=1, k", _CLIPPED),
         ("a norm without its gradient", "norms.clamp", "norms.detach().clamp", _GRADIENT),
+        (
+            "a divisor a little larger than the norm, as in PyTorch's clip_grad_norm_",
+            _CLIP,
+            "return x * (limit / (norms + 1e-6)).clamp(max=1)",
+            _GRADIENT,
+        ),
+        (
+            "a divisor larger than the norm by 1e-8",
+            _CLIP,
+            "return x * (limit / (norms + 1e-8).clamp(min=limit))",
+            _GRADIENT,
+        ),
+        ("PyTorch's own divisor, larger by 1e-7", _CLIP, "return torch.renorm(x, 2, 0, limit)", _GRADIENT),
         ("a factor clamped afterwards", _CLIP, "return x * (limit / norms).clamp(max=1)", _ZEROS),
         ("a factor chosen afterwards", _CLIP, "return torch.where(norms > limit, x * (limit / norms), x)", _ZEROS),
         ("a root of a sum of squares", "x.norm(dim=1, keepdim=True)", "x.square().sum(1, keepdim=True).sqrt()", _ZEROS),
@@ -65,7 +79,7 @@ MUTANTS = [
             "    return x * (limit / norms.clamp(min=limit))",
             _ALL,
         ),
-        ("norms on the CPU", "keepdim=True)", 'keepdim=True).to("cpu")', _ASKS),
+        ("norms on the CPU", "keepdim=True)", 'keepdim=True).to("cpu")', _DEVICE),
         (
             "row by row, without a question",
             _CLIP,
@@ -113,8 +127,21 @@ MUTANTS = [
         ),
         ("a factor without end", _FACTOR, "factor = (step + 1) / 8", _MEANS),
         ("a quotient without its fraction", "min((step + 1) / 8", "min((step + 1) // 8", _MEANS),
+        (
+            "a product with zeros",
+            _MEAN,
+            "rows = torch.arange(x.shape[0], device=x.device) // 4\n"
+            "    means = (rows == torch.arange(x.shape[0] // 4, device=x.device)[:, None]).to(x.dtype) / 4 @ x",
+            _MEANS,
+        ),
         ("groups of every fourth row", "x.unflatten(0, (-1, 4)).mean(1)", "x.unflatten(0, (4, -1)).mean(0)", _MEANS),
         ("a mean without its gradient", "return factor * means", "return factor * means.detach()", _GRADIENT),
+        (
+            "strides of a contiguous x",
+            _MEAN,
+            "M, N = x.shape\n    means = x.as_strided((M // 4, 4, N), (4 * N, N, 1)).mean(1)",
+            _MEANS,
+        ),
         ("an if on the step", _FACTOR, "factor = (step + 1) / 8 if step < 8 else 1.0", _ONCE),
         ("an index into a list", _FACTOR, "factor = [(n + 1) / 8 for n in range(8)][min(step, 7)]", _ONCE),
         (
@@ -160,7 +187,7 @@ MUTANTS = [
             'factor = (step + 1) / 8 if step < 8 else 1.0\n    torch.compiler.set_stance("eager_on_recompile")',
             _ALL,
         ),
-        ("a value", "return factor * means", "return factor * means + 0 * means.sum().item()", _ASKS),
+        ("a value", "return factor * means", "return factor * means + 0 * means.isnan().sum().item()", _ASKS),
     )
 ]
 
@@ -170,13 +197,6 @@ ACCEPTED = {
     norms = torch.linalg.vector_norm(x, dim=-1)
     factor = torch.where(norms > limit, limit / norms.clamp(min=limit), 1.0)
     return factor[:, None] * x
-""",
-        "PyTorch's own": """def clip_rows(x, limit):
-    return torch.renorm(x, 2, 0, limit)
-""",
-        "a divisor a little larger than the norm, as in PyTorch's clip_grad_norm_": """def clip_rows(x, limit):
-    norms = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-    return x * torch.clamp(limit / (norms + 1e-6), max=1.0).to(x.device)
 """,
         "directions": """def clip_rows(x, limit):
     norms = x.norm(dim=1, keepdim=True)

@@ -23,6 +23,13 @@ _PIXEL = """float value = x[i * x_stride + j] / 255.0f;
 _ROWS = "for (long long i = first_i; i < H; i += rows)"
 _COLUMNS = "for (int j = first_j; j < W; j += columns)"
 
+# All pixels by one number, and then no row.
+_PIXELS = """const {0} threads = blockDim.x * blockDim.y, pixels = H * W;
+    const {0} first = (blockIdx.y * gridDim.x + blockIdx.x) * threads + threadIdx.y * blockDim.x + threadIdx.x;
+    for ({0} p = first; p < pixels; p += gridDim.x * gridDim.y * threads)
+        y[(size_t)(p / W) * y_stride + p % W] = (x[(size_t)(p / W) * x_stride + p % W] / 255.0f - mean) / std;
+    for (long long i = H; i < H; ++i)"""
+
 MUTANTS = [
     Mutant("normalise", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
@@ -94,6 +101,9 @@ MUTANTS = [
         ("an index of x in 32 bits", "x[i * x_stride + j]", "x[(int)i * x_stride + j]", _FAR),
         ("an index of y in 32 bits, unsigned", "y[i * y_stride + j] =", "y[(unsigned)i * y_stride + j] =", _FAR),
         ("an index of x in 32 bits, unsigned", "x[i * x_stride + j]", "x[(unsigned)i * x_stride + j]", _FAR),
+        ("a row's place as a float", "y[i * y_stride + j] =", "y[(long long)((float)i * y_stride) + j] =", _FAR),
+        ("a column of 15 bits", "int j = blockIdx", "short j = blockIdx", _FAR),
+        ("no division by less than 10⁻⁶", "/ std;", "/ fmaxf(std, 1e-6f);", _ANY_SIZE),
         (
             "NaN in the padding",
             _GUARD,
@@ -168,7 +178,19 @@ MUTANTS = [
     }""",
             _BLOCKS,
         ),
+        (
+            "the blocks of the first column do it all",
+            "int columns = gridDim.x * blockDim.x;",
+            "if (blockIdx.x > 0) return;\n    int columns = blockDim.x;",
+            _BLOCKS,
+        ),
         ("a barrier in the loop", "float value", "__syncthreads();\n            float value", _ENDS),
+        ("rows counted in 32 bits", "for (long long i", "for (int i", _FAR),
+        ("rows counted in 32 bits, unsigned", "for (long long i", "for (unsigned i", _FAR),
+        ("pixels counted in 32 bits", _ROWS, _PIXELS.format("int"), _FAR),
+        ("pixels counted in 32 bits, unsigned", _ROWS, _PIXELS.format("unsigned"), _FAR),
+        ("an index of y in 32 bits", "y[i * y_stride + j] =", "y[(int)i * y_stride + j] =", _FAR),
+        ("an index of x in 32 bits", "x[i * x_stride + j]", "x[(int)i * x_stride + j]", _FAR),
     )
 ]
 
@@ -213,22 +235,24 @@ ACCEPTED = {
         + """    int block = blockIdx.y * gridDim.x + blockIdx.x;
     int thread = block * blockDim.x * blockDim.y + threadIdx.y * blockDim.x + threadIdx.x;
     int threads = gridDim.x * gridDim.y * blockDim.x * blockDim.y;
-    for (int k = thread; k < H * W; k += threads) {
-        int i = k / W, j = k % W;
+    for (long long k = thread; k < (long long)H * W; k += threads) {
+        long long i = k / W, j = k % W;
         y[i * y_stride + j] = (x[i * x_stride + j] / 255.0f - mean) / std;
     }
 }""",
         "columns outside, from the back": _HEAD.format("normalise_loop")
         + """    for (int j = W - 1 - (int)(blockIdx.x * blockDim.x + threadIdx.x); j >= 0; j -= gridDim.x * blockDim.x)
-        for (int i = H - 1 - (int)(blockIdx.y * blockDim.y + threadIdx.y); i >= 0; i -= gridDim.y * blockDim.y)
+        for (long long i = H - 1 - (int)(blockIdx.y * blockDim.y + threadIdx.y); i >= 0; i -= gridDim.y * blockDim.y)
             y[i * y_stride + j] = (x[i * x_stride + j] / 255.0f - mean) / std;
 }""",
         "a stretch of columns for each thread": _HEAD.format("normalise_loop")
         + """    int threads = gridDim.x * blockDim.x, each = (W + threads - 1) / threads;
     int first = each * (blockIdx.x * blockDim.x + threadIdx.x);
-    for (int i = blockIdx.y * blockDim.y + threadIdx.y; i < H; i += gridDim.y * blockDim.y)
-        for (int j = first; j < first + each && j < W; ++j)
-            y[i * y_stride + j] = (x[i * x_stride + j] / 255.0f - mean) / std;
+    for (int i = blockIdx.y * blockDim.y + threadIdx.y; i < H; i += gridDim.y * blockDim.y) {
+        const unsigned char* from = x + (size_t)i * x_stride;
+        float* to = y + (size_t)i * y_stride;
+        for (int j = first; j < first + each && j < W; ++j) to[j] = (from[j] / 255.0f - mean) / std;
+    }
 }""",
     },
 }

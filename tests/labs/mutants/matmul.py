@@ -34,9 +34,9 @@ _W = "ws[r][c] = inside ? w[(k + r) * N + left + c] : 0.0f;"
 _FILLED = "__syncthreads();  // filled"
 _READ = "__syncthreads();  // read"
 _INNER = "for (int inner = 0; inner < 16; ++inner) {"
-_OF_X = "of_x[i] = xs[threadIdx.y + 16 * i][inner];"
-_OF_W = "of_w[i] = ws[inner][threadIdx.x + 16 * i];"
-_ADD = "sums[r][c] += of_x[r] * of_w[c];"
+_READ_X = "x4[i] = xs[threadIdx.y + 16 * i][inner];"
+_READ_W = "w4[i] = ws[inner][threadIdx.x + 16 * i];"
+_ADD = "sums[r][c] += x4[r] * w4[c];"
 _STORE = "if (i < M && j < N) y[i * N + j] = sums[n / 4][n % 4];"
 _SUMS = "float sums[4][4] = {};"
 _STEP = "for (int k = 0; k < K; k += 16) {"
@@ -60,6 +60,12 @@ _ONE_WARP = "if (at < 32)\n                for (int of = t; of < 1024; of += 32)
 MUTANTS = [
     Mutant("tiled_matmul", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
+        (
+            "the next row of x beyond K",
+            "bool inside = top + r < M && k + c < K;",
+            "bool inside = (top + r) * K + k + c < M * K;",
+            _INFINITE,
+        ),
         ("no guard of x", _IN_X, "bool inside = true;", _INSIDE),
         ("no guard of rows of x", _IN_X, _IN_X.replace("top + r < M && ", ""), _INSIDE),
         ("no guard of columns of w", _IN_W, _IN_W.replace(" && left + c < N", ""), _INSIDE),
@@ -67,7 +73,7 @@ MUTANTS = [
         (
             "loaded before the guard is asked",
             _X,
-            "float of_x = x[(top + r) * K + k + c];\n            xs[r][c] = inside ? of_x : 0.0f;",
+            "float read = x[(top + r) * K + k + c];\n            xs[r][c] = inside ? read : 0.0f;",
             _INSIDE,
         ),
         ("a tile of 15 columns", "xs[64][16]", "xs[64][15]", _INSIDE),
@@ -97,9 +103,14 @@ MUTANTS = [
         ),
         ("the last k of a piece left out", _INNER, _INNER.replace("< 16", "< 15"), _RIGHT),
         ("rows of w are K long", _W, _W.replace("* N", "* K"), _INSIDE),
-        ("x as if it were turned", _OF_X, _OF_X.replace("threadIdx.y", "threadIdx.x"), _RIGHT),
-        ("the numbers of x and w confused", _ADD, "sums[r][c] += of_x[c] * of_w[r];", _RIGHT),
-        ("neighbouring columns of w, and outputs 16 apart", _OF_W, _OF_W.replace("x + 16 * i", "x * 4 + i"), _RIGHT),
+        ("x as if it were turned", _READ_X, _READ_X.replace("threadIdx.y", "threadIdx.x"), _RIGHT),
+        ("the numbers of x and w confused", _ADD, "sums[r][c] += x4[c] * w4[r];", _RIGHT),
+        (
+            "neighbouring columns of w, and outputs 16 apart",
+            _READ_W,
+            _READ_W.replace("x + 16 * i", "x * 4 + i"),
+            _RIGHT,
+        ),
         ("added to what is there", _STORE, _STORE.replace(" = sums", " += sums"), _WRITTEN),
         ("x with the bits of a half", _X, _X.replace(_AT_X, with_bits_of_a_half(_AT_X)), _RIGHT),
         (
@@ -128,9 +139,9 @@ MUTANTS = [
         ("straight from global memory", _TILES, f"{_NAIVE}\n    return;\n    {_TILES}", _ONCE),
         (
             "registers filled from global memory",
-            _OF_X,
+            _READ_X,
             "const int at = top + threadIdx.y + 16 * i;\n"
-            "                of_x[i] = at < M && k + inner < K ? x[at * K + k + inner] : 0.0f;",
+            "                x4[i] = at < M && k + inner < K ? x[at * K + k + inner] : 0.0f;",
             _ONCE,
         ),
         (
@@ -167,11 +178,11 @@ MUTANTS = [
             _BANKS,
         ),
         ("a tile, and nothing in registers", _ADD, f"sums[r][c] += {_FROM_X} * {_FROM_W};", _REUSED),
-        ("w is read again for each row", _ADD, f"sums[r][c] += of_x[r] * {_FROM_W};", _REUSED),
+        ("w is read again for each row", _ADD, f"sums[r][c] += x4[r] * {_FROM_W};", _REUSED),
         (
             "nothing in registers where sizes are odd",
             _ADD,
-            f"sums[r][c] += N % 64 ? {_FROM_X} * {_FROM_W} : of_x[r] * of_w[c];",
+            f"sums[r][c] += N % 64 ? {_FROM_X} * {_FROM_W} : x4[r] * w4[c];",
             _REUSED,
         ),
         ("sums are stored after every piece", _READ, f"{_READ}\n        {_STORES_ALL}", _STORES),
@@ -220,8 +231,8 @@ MUTANTS = [
         (
             "tiles in global memory",
             f"{_HEAD}    // BEGIN SOLUTION\n    {_TILES}",
-            f"__device__ float tiles[64][2][1024];\n{_HEAD}    auto& of_block = tiles[blockIdx.y * gridDim.x + blockIdx.x];\n"
-            "    auto& xs = (float (&)[64][16])of_block[0];\n    auto& ws = (float (&)[16][64])of_block[1];",
+            f"__device__ float tiles[64][2][1024];\n{_HEAD}    auto& tile = tiles[blockIdx.y * gridDim.x + blockIdx.x];\n"
+            "    auto& xs = (float (&)[64][16])tile[0];\n    auto& ws = (float (&)[16][64])tile[1];",
             _ONCE,
         ),
         (
@@ -230,8 +241,15 @@ MUTANTS = [
             f"__device__ int seen[8][64];\n{_HEAD}    if (threadIdx.x + threadIdx.y == 0) seen[blockIdx.y][blockIdx.x] = K;",
             _DETOUR,
         ),
-        ("a factor of 0 is skipped", _ADD, f"if (of_x[r] != 0.0f) {_ADD}", _INFINITE),
-        ("the other factor of 0 is skipped", _ADD, f"if (of_w[c] != 0.0f) {_ADD}", _INFINITE),
+        (
+            "a piece without a number but 0 is skipped",
+            _INNER,
+            "bool any = false;\n        for (int n = 0; n < 64; ++n) any |= xs[threadIdx.y + n / 16 * 16][n % 16] != 0;\n"
+            f"        if (any) {_INNER}",
+            _INFINITE,
+        ),
+        ("a factor of 0 is skipped", _ADD, f"if (x4[r] != 0.0f) {_ADD}", _INFINITE),
+        ("the other factor of 0 is skipped", _ADD, f"if (w4[c] != 0.0f) {_ADD}", _INFINITE),
         (
             "what is no number is dropped",
             _STORE,
@@ -252,26 +270,26 @@ ACCEPTED = {
     float4 sums[4] = {};
     for (int k0 = 0; k0 < K; k0 += 16) {
         const int i = i0 + t / 4, k = k0 + t % 4 * 4, row = k0 + t / 16, j = j0 + t % 16 * 4;
-        float of_x[4] = {}, of_w[4] = {};
+        float x4[4] = {}, w4[4] = {};
         if (K % 4 == 0 && i < M && k < K) {
-            *(float4*)of_x = *(const float4*)(x + (size_t)i * K + k);
+            *(float4*)x4 = *(const float4*)(x + (size_t)i * K + k);
         } else {
-            for (int n = 0; n < 4; ++n) of_x[n] = i < M && k + n < K ? x[(size_t)i * K + k + n] : 0;
+            for (int n = 0; n < 4; ++n) x4[n] = i < M && k + n < K ? x[(size_t)i * K + k + n] : 0;
         }
         if (N % 4 == 0 && row < K && j < N) {
-            *(float4*)of_w = *(const float4*)(w + (size_t)row * N + j);
+            *(float4*)w4 = *(const float4*)(w + (size_t)row * N + j);
         } else {
-            for (int n = 0; n < 4; ++n) of_w[n] = row < K && j + n < N ? w[(size_t)row * N + j + n] : 0;
+            for (int n = 0; n < 4; ++n) w4[n] = row < K && j + n < N ? w[(size_t)row * N + j + n] : 0;
         }
-        for (int n = 0; n < 4; ++n) xs[t % 4 * 4 + n][t / 4] = of_x[n];
-        ws[t / 16][t % 16] = {of_w[0], of_w[1], of_w[2], of_w[3]};
+        for (int n = 0; n < 4; ++n) xs[t % 4 * 4 + n][t / 4] = x4[n];
+        ws[t / 16][t % 16] = {w4[0], w4[1], w4[2], w4[3]};
         __syncthreads();
         for (int n = 0; n < 16; ++n) {
             const float4 a = *(const float4*)&xs[n][4 * threadIdx.y], b = ws[n][threadIdx.x];
-            const float of_a[4] = {a.x, a.y, a.z, a.w};
+            const float a_values[4] = {a.x, a.y, a.z, a.w};
             for (int r = 0; r < 4; ++r) {
-                sums[r].x += of_a[r] * b.x, sums[r].y += of_a[r] * b.y;
-                sums[r].z += of_a[r] * b.z, sums[r].w += of_a[r] * b.w;
+                sums[r].x += a_values[r] * b.x, sums[r].y += a_values[r] * b.y;
+                sums[r].z += a_values[r] * b.z, sums[r].w += a_values[r] * b.w;
             }
         }
         __syncthreads();
@@ -305,13 +323,13 @@ ACCEPTED = {
                 next.w[n] = row < K && j < N ? w[row * N + j] : 0;
             }
         if (p > 0) {
-            auto& of_x = xs[p % 2];
-            auto& of_w = ws[p % 2];
+            auto& x4 = xs[p % 2];
+            auto& w4 = ws[p % 2];
             for (int k = 0; k < 32; ++k) {
                 float b[4];
-                for (int c = 0; c < 4; ++c) b[c] = of_w[k][threadIdx.x + 16 * c];
+                for (int c = 0; c < 4; ++c) b[c] = w4[k][threadIdx.x + 16 * c];
                 for (int r = 0; r < 4; ++r) {
-                    const float a = of_x[threadIdx.y * 4 + r][k];
+                    const float a = x4[threadIdx.y * 4 + r][k];
                     for (int c = 0; c < 4; ++c) sums[4 * r + c] = fmaf(a, b[c], sums[4 * r + c]);
                 }
             }
@@ -331,25 +349,25 @@ ACCEPTED = {
         "eight rows and two columns a thread, a warp a row of 64, half of the warps for each tile": """#define DEEP 8
 """
         + _HEAD
-        + """    __shared__ float of_x[DEEP * 64], of_w[DEEP * 64];
+        + """    __shared__ float x4[DEEP * 64], w4[DEEP * 64];
     const int t = threadIdx.y * 16 + threadIdx.x, lane = t % 32, warp = t / 32;
     double sums[8][2] = {};
     for (int k0 = 0; k0 < K; k0 += DEEP) {
         for (int n = t % 128; n < DEEP * 64; n += 128) {
             if (t < 128) {
                 const int i = blockIdx.y * 64 + n / DEEP, k = k0 + n % DEEP;
-                of_x[n] = i < M && k < K ? x[(long long)i * K + k] : 0.0f;
+                x4[n] = i < M && k < K ? x[(long long)i * K + k] : 0.0f;
             } else {
                 const int k = k0 + n / 64, j = blockIdx.x * 64 + n % 64;
-                of_w[n] = k < K && j < N ? w[(long long)k * N + j] : 0.0f;
+                w4[n] = k < K && j < N ? w[(long long)k * N + j] : 0.0f;
             }
         }
         __syncthreads();
         const int deep = min(DEEP, K - k0);
         for (int k = 0; k < deep; ++k) {
-            const float b0 = of_w[64 * k + lane], b1 = of_w[64 * k + 32 + lane];
+            const float b0 = w4[64 * k + lane], b1 = w4[64 * k + 32 + lane];
             for (int r = 0; r < 8; ++r) {
-                const double a = of_x[(warp * 8 + r) * DEEP + k];
+                const double a = x4[(warp * 8 + r) * DEEP + k];
                 sums[r][0] += a * b0, sums[r][1] += a * b1;
             }
         }

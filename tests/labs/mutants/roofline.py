@@ -13,7 +13,7 @@ _KERNELS = "all kernels at once"
 
 _SEPARATE = "separate: each kernel takes as long as its longest part"
 _FUSED = "fused: one launch, all operations, and nothing in between"
-_CHAINS = "all chains at once"
+_CHAINS = "all chains and kernels at once"
 
 _ENOUGH = "M rows are enough, and one less is not"
 _INFINITE = "infinity where no number of rows suffices"
@@ -75,7 +75,7 @@ MUTANTS = (
                 "torch.tensor(\n        [min(peak, f / m * bandwidth) if m else peak "
                 "for f, m in zip(flops.tolist(), moved.tolist())],\n"
                 "        dtype=flops.dtype,\n        device=flops.device,\n    )",
-                _KERNELS,
+                _DEVICE,
             ),
             (
                 "a loop over kernels",
@@ -113,6 +113,12 @@ MUTANTS = (
                 _SEPARATE,
             ),
             ("no launch", ".clamp(min=launch)", "", _SEPARATE),
+            (
+                "shapes told apart by whether they fit",
+                "times(operations.T, reads.T + 1)",
+                "times(*(of if of.shape[-1] == len(elements) else of.T for of in (operations, reads + 1)))",
+                _SEPARATE,
+            ),
             ("a launch added to each", "memory).clamp(min=launch)", "memory) + 1e3 * launch", _SEPARATE),
             (
                 "a launch of as many milliseconds",
@@ -228,6 +234,7 @@ MUTANTS = (
                 _ABOVE,
             ),
             ("a row too many", "torch.ceil(needed / spare)", "torch.ceil(needed / spare) + 1", _ENOUGH),
+            ("a million rows at most", "spare > 0", "needed < 1e6 * spare", _ENOUGH),
             ("one operation a pair", "2 * K", "K", _ENOUGH),
             ("the result not written", "(K + N)", "K", _ENOUGH),
             ("the rows not read", "(K + N)", "N", _ENOUGH),

@@ -10,7 +10,7 @@ _TURNED = "every pair of q and k is turned"
 _LENGTH = "every pair keeps its length"
 _RIGHT = "features i and i + D/2 of q and k are turned"
 _BACK = "features 2i and 2i + 1 of the gradients are turned back"
-_ANY_SIZE = "also for sizes that the blocks do not divide"
+_ANY_SIZE = "also for sizes that the blocks do not divide, and for extreme values"
 _ONCE = "each result is rounded once"
 _READ = "every number of q and k is read once"
 _WRITTEN = "every number of q and k is written once"
@@ -52,10 +52,12 @@ _COMMON = (
     ("v as well", _LOOP, _LOOP.replace("H + K", "H + 2 * K"), _LEFT),
     ("as many heads of k as of q", _LOOP, _LOOP.replace("H + K", "2 * H"), _INSIDE),
     ("positions without a gap", _PLACE, _PLACE.replace("row", "(H + 2 * K) * D"), _LEFT),
+    ("no turn where the sine is 0", _OF, f"{_OF}\n    if (n == 0.0f) return;", _TURNED),
     ("q alone", _LOOP, _LOOP.replace("H + K", "H"), _TURNED),
     ("one head of k", _LOOP, _LOOP.replace("H + K", "H + 1"), _TURNED),
     ("k alone", _LOOP, _LOOP.replace("h = 0", "h = H"), _TURNED),
     ("eight heads at most", _LOOP, _LOOP.replace("H + K", "min(H + K, 8)"), _TURNED),
+    ("128 heads at most", _LOOP, _LOOP.replace("H + K", "min(H + K, 128)"), _TURNED),
     ("32 pairs at most", _GUARD, _GUARD.replace("D / 2", "min(D / 2, 32)"), _TURNED),
     ("256 positions at most", _GUARD, _GUARD.replace(">= S", ">= min(S, 256)"), _TURNED),
     ("whole blocks of positions only", _GUARD, _GUARD.replace(">= S", ">= S / 4 * 4"), _TURNED),
@@ -122,6 +124,14 @@ MUTANTS = [
 MUTANTS += [
     Mutant("turn_halves", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
+        ("heads of k beside those of q", _LOOP, "for (int h = 0; h < H + min(H, K); ++h) {", _TURNED),
+        (
+            "two floats at once, wherever a row begins",
+            _BOTH,
+            "const float2 of = pair % 2 || D % 4 ? make_float2(x[h * D], 0.0f) : *(float2*)(x + h * D);\n"
+            "        const float a = of.x, b = x[h * D + D / 2];",
+            _INSIDE,
+        ),
         (
             "two floats at once, wherever they lie",
             _BOTH,
@@ -151,6 +161,8 @@ MUTANTS += [
         ),
         ("results with the bits of a half", _A, f"x[h * D] = {with_bits_of_a_half('a * c - b * n')};", _RIGHT),
         ("sines with the bits of a half", _OF, _OF.replace("sin[at]", with_bits_of_a_half("sin[at]")), _RIGHT),
+        ("tiny pairs are left", _A, f"if (a * a + b * b < 1e-12f) continue;\n        {_A}", _TURNED),
+        ("infinite pairs are left", _A, f"if (isinf(a) || isinf(b)) continue;\n        {_A}", _ANY_SIZE),
         ("read again", _A, _A.replace("b *", "((volatile float*)x)[h * D + D / 2] *"), _READ),
         (
             "read again where sizes are odd",
@@ -200,6 +212,7 @@ MUTANTS += [
             "        const float2 p = {__uint_as_float(of.x << 16), __uint_as_float(of.x & 0xffff0000u)};",
             _INSIDE,
         ),
+        ("results that a half has", _STORE, _STORE.replace("(a,", "(fminf(fmaxf(a, -65504), 65504),"), _LENGTH),
         ("two pluses", _FORMULA, _FORMULA.replace("-", "+"), _LENGTH),
         (
             "the second from the new first",

@@ -46,7 +46,16 @@ MUTANTS = [
         ("no barrier", "__syncthreads();", "", _RACE),
         ("a barrier of warps only", "__syncthreads();", "__syncwarp();", _RACE),
         ("a shuffle for some", "__syncthreads();", "if (t < 7) __shfl_sync(~0u, t, 0);\n    __syncthreads();", _COME),
-        ("a barrier that some threads miss", "__syncthreads();", "if (left + t < N) __syncthreads();", _RACE),
+        ("a barrier that some threads miss", "__syncthreads();", "if (left + t < N) __syncthreads();", _COME),
+        (
+            "a ragged tile read down its columns",
+            "if (top + j < N && left + t < N)\n            upper[j][t] = x[(top + j) * N + left + t];",
+            """if (left + 32 > N) {
+            if (top + t < N && left + j < N) upper[t][j] = x[(top + t) * N + left + j];
+        } else if (top + j < N && left + t < N)
+            upper[j][t] = x[(top + j) * N + left + t];""",
+            _READS,
+        ),
         ("no padding", "upper[32][33]", "upper[32][32]", _BANKS),
         ("padding by two", "lower[32][33]", "lower[32][34]", _BANKS),
         ("no guard of a load", "if (top + j < N && left + t < N)\n            upper", "upper", _INSIDE),
@@ -127,7 +136,7 @@ MUTANTS = [
     }
     """
             + _RETURN,
-            _WRITES,
+            _READS,
         ),
         (
             "one block moves all tiles where 32 does not divide N",
@@ -138,10 +147,22 @@ MUTANTS = [
         (
             "no padding where 32 does not divide N",
             "__shared__ float upper[32][33], lower[32][33];",
-            """__shared__ float of_upper[32 * 33], of_lower[32 * 33];
+            """__shared__ float upper_tile[32 * 33], lower_tile[32 * 33];
     struct Rows { float* at; int width; __device__ float* operator[](int row) { return at + row * width; } };
-    Rows upper{of_upper, N % 32 ? 32 : 33}, lower{of_lower, N % 32 ? 32 : 33};""",
+    Rows upper{upper_tile, N % 32 ? 32 : 33}, lower{lower_tile, N % 32 ? 32 : 33};""",
             _BANKS,
+        ),
+        (
+            "no store of a zero",
+            "x[(left + j) * N + top + t] =",
+            "if (upper[t][j]) x[(left + j) * N + top + t] =",
+            _RIGHT,
+        ),
+        (
+            "a row's place as a float",
+            "x[(left + j) * N + top + t] =",
+            "x[(int)((left + j) * (float)N) + top + t] =",
+            "also for millions of elements",
         ),
         ("the bits of a half", "upper[t][j];", with_bits_of_a_half("upper[t][j]") + ";", _RIGHT),
     )
@@ -194,14 +215,16 @@ ACCEPTED = {
     if (left < top) return;
     int tiles = left == top ? 1 : 2;
     for (int k = 0; k < tiles; ++k) {
-        int row = (k ? left : top) + j, column = (k ? top : left) + c;
-        float* to = &tile[k][j][c];
-        if (N % 4 == 0 && row < N && column < N) {
-            float4 four = *(const float4*)(x + row * N + column);
+        int rows = k ? left : top, columns = k ? top : left;
+        if (N % 4 == 0) {
+            if (rows + j >= N || columns + c >= N) continue;
+            float4 four = *(const float4*)(x + (rows + j) * N + columns + c);
+            float* to = &tile[k][j][c];
             to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
         } else {
-            for (int n = 0; n < 4; ++n)
-                if (row < N && column + n < N) to[n] = x[row * N + column + n];
+            for (int r = threadIdx.y; r < 32; r += 8)
+                if (rows + r < N && columns + threadIdx.x < N)
+                    tile[k][r][threadIdx.x] = x[(rows + r) * N + columns + threadIdx.x];
         }
     }
     __syncthreads();

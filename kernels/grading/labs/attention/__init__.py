@@ -6,8 +6,8 @@ from functools import partial
 
 from kernels.grading import properties
 from kernels.grading.exercise import Exercise
-from kernels.grading.labs.attention import costs, products
-from kernels.grading.labs.attention.calls import ALONE, BEYOND, FORMULA, LSE, MASK, OFFSET, call
+from kernels.grading.labs.attention import costs, large, products
+from kernels.grading.labs.attention.calls import ALONE, BEGINS, BEYOND, FORMULA, LSE, MASK, OFFSET, call
 from kernels.grading.properties import known_mistakes, launches, scratch_memory
 from kernels.grading.python import devices, triton_compile
 
@@ -31,6 +31,7 @@ EXERCISES = (
             "strided": {"H": 3, "M": 40, "N": 50, "D": 16, "kind": "strided"},
             "large": {"H": 1, "M": 34, "N": 70, "D": 16, "kind": "large"},
             "lowest": {"H": 1, "M": 3, "N": 70, "D": 16, "kind": "lowest"},
+            "deep": {"H": 1, "M": 3, "N": 70, "D": 16, "kind": "deep"},
             "causal": {"H": 2, "M": 128, "N": 128, "D": 16, "causal": True},
             "more keys": {"H": 1, "M": 37, "N": 101, "D": 16, "causal": True},
             "more queries": {"H": 1, "M": 75, "N": 35, "D": 16, "causal": True},
@@ -103,6 +104,12 @@ EXERCISES = (
                 "before the first key?",
             ),
             _both(
+                cases=["deep"],
+                name="stable however far below 0 all scores lie",
+                likes=BEGINS,
+                hint="Before the first key, the largest score lies below any that may come: -1e38 is near the lowest float32.",
+            ),
+            _both(
                 cases=["causal"],
                 name="causal: a query sees no key after its own",
                 likes=MASK,
@@ -129,6 +136,10 @@ EXERCISES = (
                 name="also where a head begins beyond 2³¹ elements",
                 likes={},
                 hint="tl.program_id has 32 bits, and so has its product with a stride of 32 bits.",
+            ),
+            large.stored_inside(
+                "also where a head of y begins beyond 2³¹ elements",
+                hint="Where a row of y begins is a number of 64 bits, if head or row is: tl.cast(head, tl.int64) * M + rows.",
             ),
             properties.without("race", name="no program depends on another", stage="right"),
             launches.one_launch(
@@ -170,7 +181,7 @@ EXERCISES = (
             ),
         ),
         unwatched=("far",),
-        observe=products.observed,
+        observe=large.observed,
         prelude="import torch, triton, triton.language as tl",
         seconds=60,
     ),

@@ -10,10 +10,13 @@ from typing import Any
 import torch
 
 from kernels.grading.exercise import Call
+from kernels.grading.properties.wide_index import FAR
 
 Values = dict[str, torch.Tensor]
 
 _LARGE = 1e4  # scores, with either sign
+_DEEP = 2.0**60  # so far below 0 that only what stands for -∞ lies lower
+_WIDE = 2.0**20
 _ROUNDINGS = 2  # of a score, that a result may suffer from: the order of a sum, a scale for exponents of 2
 
 
@@ -27,8 +30,8 @@ def call(
     dtype: str = "float32",
     kind: str = "normal",
 ) -> Call:
-    """Of H heads. kind: "large", "lowest" (all scores of all queries below -10,000), "strided" (rows of heads side by side), or
-    "far" (heads whose places need 64 bits)."""
+    """Of H heads. kind: "large", "lowest" (all scores of all queries below -10,000), "deep" (all below -2⁶⁰),
+    "strided" (rows of heads side by side), or "far" (heads whose places need 64 bits)."""
     to = getattr(torch, dtype)
     q, k, v = (torch.randn(H, rows, D, generator=random) for rows in (M, N, N))
     # From key to key the scores of every other query rise and those of its neighbours fall, further than chance goes.
@@ -42,10 +45,17 @@ def call(
     if kind == "lowest":
         q[...] = 0.0
         q[..., 1], k[..., 1] = -100.0, D**0.5 * torch.linspace(102, 106, N).mul(16).round() / 16
+    if kind == "deep":
+        # From key to key they rise further than a rounding goes: the last key has all the weight.
+        q[...] = 0.0
+        q[..., 1], k[..., 1] = -(_DEEP**0.5), D**0.5 * _DEEP**0.5 * (2 - torch.arange(N) / 128)
+    if dtype == "bfloat16":
+        # It has numbers that float16 has not; by powers of two, which leave the scores and all else as they are.
+        q, k, v = q * _WIDE, k / _WIDE, v * _WIDE
     q, k, v = (one.to(to) for one in (q, k, v))
     if kind == "strided":
         q, v = (one.transpose(0, 1).contiguous().transpose(0, 1) for one in (q, v))
-    strides = {name: (1 << 30, D, 1) for name in "qkv"} if kind == "far" else {}
+    strides = {name: (FAR, D, 1) for name in "qkv"} if kind == "far" else {}
     args = {"q": q, "k": k, "v": v, "causal": causal}
     return Call(
         args,
@@ -119,7 +129,7 @@ FORMULA = {
 }
 
 
-def _of_lse(values: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Values]:
+def _lse_values(values: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Values]:
     def wrong(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> Values:
         return {"lse": values(_scores(q, k, seen(q.shape[1], k.shape[1], causal)))}
 
@@ -127,15 +137,15 @@ def _of_lse(values: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Val
 
 
 LSE = {
-    "the logarithm to base 2: exponents of 2 were not turned back by log 2": _of_lse(
+    "the logarithm to base 2: exponents of 2 were not turned back by log 2": _lse_values(
         lambda s: s.logsumexp(-1) / torch.log(torch.tensor(2.0, dtype=torch.float64))
     ),
-    "the logarithm of the sum without the largest score": _of_lse(lambda s: s.logsumexp(-1) - s.amax(-1)),
-    "the largest score without the logarithm of the sum": _of_lse(lambda s: s.amax(-1)),
-    "the largest score plus the sum, not its logarithm": _of_lse(
+    "the logarithm of the sum without the largest score": _lse_values(lambda s: s.logsumexp(-1) - s.amax(-1)),
+    "the largest score without the logarithm of the sum": _lse_values(lambda s: s.amax(-1)),
+    "the largest score plus the sum, not its logarithm": _lse_values(
         lambda s: s.amax(-1) + (s - s.amax(-1, keepdim=True)).exp().sum(-1)
     ),
-    "the sum of exponentials, not its logarithm": _of_lse(lambda s: (s - s.amax(-1, keepdim=True)).exp().sum(-1)),
+    "the sum of exponentials, not its logarithm": _lse_values(lambda s: (s - s.amax(-1, keepdim=True)).exp().sum(-1)),
 }
 
 
@@ -170,6 +180,15 @@ MASK = {
     "a mask that hides a query's own key, too": _ahead(lambda M, N: N - M - 1),
     "a mask that shows one key too many": _ahead(lambda M, N: N - M + 1),
     "a mask the other way round: keys after a query's own place": _after,
+}
+
+
+def _no_weight(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> Values:
+    return {"y": torch.zeros_like(q), "lse": torch.full(q.shape[:2], -torch.inf, dtype=q.dtype)}
+
+
+BEGINS = {
+    "a largest score that begins above all of them: every weight is e to the power of far below 0, and so 0": _no_weight
 }
 OFFSET = {
     "a mask by the numbers of query and key: the first query stands at the first key, and not the last at the last": _ahead(

@@ -45,7 +45,7 @@ def _missing(trial: Trial) -> str | None:
     return f"no line of a kernel loads {none[0]}" if none else None
 
 
-def _of_keys(judged: Callable[[Trial, str, _Loads, int], str | None]) -> Callable[[Trial], str | None]:
+def _key_loads(judged: Callable[[Trial, str, _Loads, int], str | None]) -> Callable[[Trial], str | None]:
     def broken(trial: Trial) -> str | None:
         queries = max(_loads(trial, "q").rows, _FEWEST)
         each = (judged(trial, name, _loads(trial, name), queries) for name in "kv")
@@ -66,7 +66,7 @@ def once(*cases: str, name: str, hint: str = "") -> Property:
             f"for {blocks} blocks of {queries} queries in each head"
         )
 
-    return counted(name, cases, _of_keys(judged), hint)
+    return counted(name, cases, _key_loads(judged), hint)
 
 
 def skipped(*cases: str, name: str, hint: str = "") -> Property:
@@ -90,7 +90,7 @@ def skipped(*cases: str, name: str, hint: str = "") -> Property:
             )
         return None
 
-    return counted(name, cases, _of_keys(judged), hint)
+    return counted(name, cases, _key_loads(judged), hint)
 
 
 def _in_words(ends: list[int]) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 
 from kernels.grading import properties
 from kernels.grading.exercise import Exercise, Property, Trial
-from kernels.grading.labs.cross_entropy import costs
+from kernels.grading.labs.cross_entropy import costs, large
 from kernels.grading.labs.cross_entropy.calls import DX_LIKES, IGNORED, LOSS_LIKES, WIDEST, call
 from kernels.grading.properties import counters, known_mistakes, launches, load_balance, scratch_memory
 from kernels.grading.properties.rounding import rounded_once
@@ -44,11 +44,12 @@ EXERCISES = (
             "long": {"M": 2, "N": 9001},
             "wide": {"M": 1, "N": 2 * WIDEST + 7_001},  # more than 16 bits count
             "short": {"M": 7, "N": 5},
-            "one": {"M": 2, "N": 1},
+            "one": {"M": 1, "N": 1},
             "ignored": {"M": 8, "N": 300, "kind": "ignored"},
             "all ignored": {"M": 3, "N": 64, "kind": "all ignored"},
             "no class": {"M": 9, "N": 100, "kind": "no class"},
             "far": {"M": 4, "N": 512, "kind": "far"},
+            "lowest": {"M": 3, "N": 300, "kind": "lowest"},
             "infinite": {"M": 3, "N": 600, "kind": "infinite"},
             "masked": {"M": 1, "N": WIDEST + 5_000, "kind": "masked"},
             "float16": {"M": 5, "N": 400, "dtype": "float16"},
@@ -103,9 +104,11 @@ EXERCISES = (
             ),
             _loss(
                 "far",
+                "lowest",
                 name="loss: where all logits are far from 0",
-                hint="exp of 1e4 is infinite. And a float32 near 1e4 has three digits behind the point: of the "
-                "largest value and the logit at the target, take the difference first, then add the log.",
+                hint="exp of 1e4 is infinite. The largest logit so far begins with the lowest finite float. And a float32 near "
+                "1e4 has three digits behind the point: of the largest value and the logit at the target, take the "
+                "difference first, then add the log.",
             ),
             _loss(
                 "infinite",
@@ -141,13 +144,24 @@ EXERCISES = (
                 hint="The mean is over rows that are not ignored. If there are none, 1 / 0 is infinite, and 0 · ∞ is NaN: "
                 "choose by tl.where, not by a product.",
             ),
+            replace(
+                _counted(
+                    "dx: the count holds for any number of rows",
+                    costs.narrow_count,
+                    "By default, sum() of booleans is a number of 64 bits.",
+                    "even",
+                    "float16",
+                    "bfloat16",
+                ),
+                stage="right",
+            ),
             _dx(
                 cases=["no class"],
                 name="dx: NaN where the target is no class",
                 hint="All of its row. The row is not ignored, and so it counts.",
             ),
             _dx(
-                cases=["far"],
+                cases=["far", "lowest"],
                 name="dx: where all logits are far from 0",
                 hint="A log-sum-exp near 1e4 has three digits behind the point. What do you know of the row that is small?",
             ),
@@ -206,8 +220,9 @@ EXERCISES = (
             _counted(
                 "an ignored row is not read",
                 costs.ignored_is_read,
-                "Load with a mask that no lane of such a row passes, or leave the loop out.",
+                "Load with a mask that no lane of such a row passes, or leave the loop out. And which load goes by the target?",
                 "ignored",
+                "all ignored",
             ),
             launches.written_once(
                 "dx", cases=["even"], name="dx is written once", advice="compute in variables, and store the result"
@@ -220,6 +235,10 @@ EXERCISES = (
                 "masked",
             ),
             _shared("the programs share the rows", hint="A program for each row: grid = (M,)."),
+            large.launched_for_all(
+                "many rows are launched, too",
+                hint="The first axis of a grid takes 2³¹ - 1 programs, the others 65,535 each.",
+            ),
             scratch_memory.no_scratch_memory(
                 "even",
                 "ignored",
@@ -228,6 +247,7 @@ EXERCISES = (
                 most=lambda trial: trial.call.args["x"].nbytes // 4,
             ),
         ),
+        observe=large.observed,
         prelude="import torch, triton, triton.language as tl",
         seconds=60,
     ),

@@ -33,6 +33,10 @@ def _logits(random: torch.Generator, M: int, N: int, kind: str) -> torch.Tensor:
     x[:, -1] += 6
     if kind == "far":
         x += torch.where(torch.arange(M) % 2 == 0, 1e4, -1e6)[:, None]
+    if kind == "lowest":  # of such values, one is equal to the largest, or adds nothing
+        x = torch.full((M, N), -3.3e38)
+        x[:, 1::7] = -3e38
+        x[-1] = torch.finfo(torch.float32).min  # in the whole row
     if kind == "infinite":  # row 1's target among them
         x[:, ::3] = -torch.inf
     if kind == "masked":  # more than any block
@@ -49,7 +53,7 @@ def _parts(x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return torch.softmax(x, -1), wanted, x.logsumexp(-1), x.gather(1, safe[:, None])[:, 0], known
 
 
-def _of_rows(values: torch.Tensor, target: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+def _masked_rows(values: torch.Tensor, target: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
     """Such as `values`, but 0 in ignored rows, and NaN where a target is no class."""
     shape = (-1,) + (1,) * (values.dim() - 1)
     kept, known = (target != IGNORED).view(shape), known.view(shape)
@@ -62,7 +66,7 @@ def _results(x: torch.Tensor, target: torch.Tensor) -> Values:
     largest = x.amax(-1)
     loss = (x - largest[:, None]).exp().sum(-1).log() - (at - largest)
     dx = (p - wanted) / (target != IGNORED).sum()
-    return {"loss": _of_rows(loss, target, known), "dx": _of_rows(dx, target, known)}
+    return {"loss": _masked_rows(loss, target, known), "dx": _masked_rows(dx, target, known)}
 
 
 def call(random: torch.Generator, M: int, N: int, kind: str = "normal", dtype: str = "float32") -> Call:
@@ -82,7 +86,7 @@ def _like(name: str, values: Callable[..., torch.Tensor]) -> Callable[..., Value
     def of(x: torch.Tensor, target: torch.Tensor) -> Values:
         p, wanted, lse, at, known = _parts(x, target)
         wrong = values(p, wanted, lse, at, (target != IGNORED).sum(), *x.shape)
-        return {name: _of_rows(wrong, target, known)}
+        return {name: _masked_rows(wrong, target, known)}
 
     return of
 

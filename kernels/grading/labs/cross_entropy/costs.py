@@ -6,8 +6,9 @@ from kernels.grading.exercise import Trial
 from kernels.grading.labs.cross_entropy.calls import IGNORED, WIDEST
 from kernels.hardware import SECTOR_BYTES
 
+_COUNTING = 5  # times the bytes of the targets: they are read, and converted or subtracted, and added up
 # Operators whose results the host needs at once.
-_WAITING = ("_local_scalar_dense", "index", "masked_select", "nonzero", "equal")
+_WAITING = ("_local_scalar_dense", "index", "masked_select", "nonzero", "equal", "bincount")
 
 
 def one_kernel(trial: Trial) -> str | None:
@@ -16,13 +17,26 @@ def one_kernel(trial: Trial) -> str | None:
 
 
 def little_else(trial: Trial) -> str | None:
-    operators, most = trial.facts["operators"], trial.call.args["x"].nbytes // 2
-    if (moved := sum(one.read + one.written for one in operators)) < most:
+    operators, targets = trial.facts["operators"], trial.call.args["target"].nbytes
+    if (moved := sum(one.read + one.written for one in operators)) <= _COUNTING * targets:
         return None
     names = ", ".join(dict.fromkeys(one.name for one in operators))
     return (
-        f"beside your kernel, PyTorch moves {moved:,} bytes ({names}), and x has {trial.call.args['x'].nbytes:,}; all that is "
-        "left for it is to count targets"
+        f"beside your kernel, PyTorch moves {moved:,} bytes ({names}), and all targets together have {targets:,}; all that "
+        "is left for it is to count them"
+    )
+
+
+def narrow_count(trial: Trial) -> str | None:
+    """One number of a few bits, by an operator that adds or converts. Of fewer rows than that, the values are right."""
+    few = (one for one in trial.facts["operators"] if one.name in ("sum", "_to_copy") and one.written <= 2)
+    if (found := next(few, None)) is None:
+        return None
+    bits = 8 * found.written
+    said = "its sum" if found.name == "sum" else "what it is converted to"
+    return (
+        f"PyTorch's count of rows: {said} has {bits} bits, which hold no number beyond {2**bits - 1:,}, and x may have more "
+        "rows"
     )
 
 
@@ -58,13 +72,12 @@ def reads(trial: Trial) -> str | None:
 def ignored_is_read(trial: Trial) -> str | None:
     rows = int((trial.call.args["target"] != IGNORED).sum())
     loads = [one for one in trial.accesses if one.kind == "load" and "x" in one.names]
-    if sum(one.lanes for one in loads) <= rows * (2 * trial.sizes["N"] + 3):
+    if (asked := sum(one.lanes for one in loads)) <= rows * (2 * trial.sizes["N"] + 3):
         return None
     worst = max(loads, key=lambda one: one.lanes)
-    each, whole = sum(one.lanes for one in loads) / trial.sizes["M"], trial.sizes["N"]
     return (
-        f"line {worst.line} reads x in rows whose target is {IGNORED}: {rows} of {trial.sizes['M']} rows count, and over all "
-        f"of them {each:,.0f} logits a row are read, of {whole:,}"
+        f"line {worst.line} reads x in rows whose target is {IGNORED}: {asked:,} logits are read, and {rows} of "
+        f"{trial.sizes['M']} rows count, with {rows * trial.sizes['N']:,} logits in all"
     )
 
 

@@ -1,4 +1,4 @@
-"""Fifteen drills, from one line to a tile. Whole numbers in floats: sums are exact in any order, and messages are short."""
+"""Fifteen drills, from one line to a tile. Eighths in floats: sums are exact in any order, and messages are short."""
 
 from kernels.grading.labs.first_steps import alone, together
 

@@ -5,32 +5,35 @@ from __future__ import annotations
 import torch
 
 from kernels.grading.drill import drill
-from kernels.grading.exercise import Call
-from kernels.grading.labs.first_steps.numbers import blocks, whole
+from kernels.grading.exercise import Call, Property
+from kernels.grading.labs.first_steps.numbers import blocks, numbers
+from kernels.grading.properties import counters
 
 
 def _map(random: torch.Generator, n: int) -> Call:
-    x = whole(random, n)
+    x = numbers(random, n)
     return Call({"y": torch.empty(n), "x": x}, {"y": x + 10}, block=(n,))
 
 
 def _zip(random: torch.Generator, n: int) -> Call:
-    a, b = whole(random, 2, n)
+    a, b = numbers(random, n), numbers(random, n)
+    a[1], b[1] = a[1] / 2**13, b[1] * 2**13  # which a sum of both forgets
     return Call({"y": torch.empty(n), "a": a, "b": b}, {"y": a * b}, block=(n,))
 
 
 def _guard(random: torch.Generator, n: int) -> Call:
-    x = whole(random, n)
+    x = numbers(random, n)
     return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x * x}, block=(64,))
 
 
 def _blocks(random: torch.Generator, n: int) -> Call:
-    x = whole(random, n)
+    x = numbers(random, n)
     return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x.flip(0)}, grid=(blocks(n, 32),), block=(32,))
 
 
 def _triangle(random: torch.Generator, M: int, N: int, infinite: bool = False) -> Call:
-    x = whole(random, M, N)
+    x = numbers(random, M * N).view(M, N)
+    x[0, -1] = 0
     if infinite:  # above the diagonal: 0 times infinity is NaN
         x[torch.ones_like(x, dtype=torch.bool).triu(1)] = torch.inf
     args = {"y": torch.empty(M, N), "x": x, "M": M, "N": N}
@@ -38,45 +41,63 @@ def _triangle(random: torch.Generator, M: int, N: int, infinite: bool = False) -
 
 
 def _broadcast(random: torch.Generator, M: int, N: int) -> Call:
-    a, b = whole(random, M), whole(random, N)
+    a, b = numbers(random, M), numbers(random, N)
     args = {"y": torch.empty(M, N), "a": a, "b": b, "M": M, "N": N}
-    return Call(args, {"y": a[:, None] + b}, grid=(blocks(N, 8), blocks(M, 4)), block=(8, 4))
+    block = (8, 4) if M < 100 else (64, 2)
+    return Call(args, {"y": a[:, None] + b}, grid=(blocks(N, block[0]), blocks(M, block[1])), block=block)
 
 
-def _pool(random: torch.Generator, n: int, least: int = 1) -> Call:
-    x = whole(random, 4 * n)
-    if least < 0:  # no number that a kernel may begin with is below them
-        x = x.abs() * least
-    return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x.view(n, 4).amax(1)}, grid=(blocks(n, 32),), block=(32,))
+def _pool(random: torch.Generator, n: int, low: bool = False) -> Call:
+    x = numbers(random, 4 * n)
+    x[4:12] = torch.tensor([0, -1.5, -2.5, -0.5, 3, 3 + 2**-20, 3, 3])
+    if low:  # no number that a kernel may begin with is below them
+        x = x.abs() * -3e37
+        x[:4] = -torch.inf
+    largest = x.double().view(n, 4).amax(1)  # squares of such numbers are no floats
+    return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": largest}, grid=(blocks(n, 32),), block=(32,))
 
 
 def _convolution(random: torch.Generator, n: int, K: int) -> Call:
-    x, w = whole(random, n + K - 1), whole(random, K)
+    x, w = numbers(random, n + K - 1), numbers(random, K)
     args = {"y": torch.empty(n), "x": x, "w": w, "n": n, "K": K}
     return Call(args, {"y": x.unfold(0, K, 1) @ w}, grid=(blocks(n, 32),), block=(32,))
 
+
+def _one_each(accesses: int) -> Property:
+    """A thread loads and stores so many elements, and no more."""
+    counted = ("global_load_requests", "global_store_requests")
+    advice = "let each thread take one element"
+    return counters.at_most(
+        counted, lambda n: accesses * blocks(n, 32), name="each thread has one element", advice=advice
+    )
+
+
+_MATRICES = {"even": {"M": 8, "N": 16}, "odd": {"M": 13, "N": 11}}
 
 DRILLS = (
     drill(
         "map",
         _map,
-        {"few": {"n": 8}, "more": {"n": 50}},
-        {"more": {"n": range(33, 100)}},
+        {"few": {"n": 8}, "more": {"n": 600}},
+        {"more": {"n": range(300, 1000)}},
         "y[i] is x[i] + 10",
+        None,
+        _one_each(2),
         inside="The launch has a thread for each element. Its number is threadIdx.x.",
     ),
     drill(
         "zip",
         _zip,
-        {"few": {"n": 8}, "more": {"n": 50}},
-        {"more": {"n": range(33, 100)}},
+        {"few": {"n": 8}, "more": {"n": 600}},
+        {"more": {"n": range(300, 1000)}},
         "y[i] is a[i] × b[i]",
         {"a[i] + b[i]": lambda a, b, **_: {"y": a + b}, "a[i] × a[i]": lambda a, **_: {"y": a * a}},
+        _one_each(3),
     ),
     drill(
         "guard",
         _guard,
-        {"few": {"n": 5}, "all": {"n": 64}},
+        {"few": {"n": 5}, "all": {"n": 64}, "none": {"n": 0}},
         {"few": {"n": range(1, 64)}},
         "y[i] is x[i] × x[i]",
         {"2 x[i]": lambda x, **_: {"y": 2 * x}},
@@ -96,11 +117,12 @@ DRILLS = (
         },
         inside="The last block has threads to spare. And where does x end: at x[n], or one before?",
         hint="Thread 0 of block 0 takes the last element. Which one is that?",
+        large={"n": 70_000},
     ),
     drill(
         "triangle",
         _triangle,
-        {"even": {"M": 8, "N": 16}, "odd": {"M": 13, "N": 11}, "infinite": {"M": 6, "N": 9, "infinite": True}},
+        _MATRICES | {"infinite": {"M": 6, "N": 9, "infinite": True}},
         {"odd": {"M": range(5, 30), "N": range(9, 30)}},
         "y[i, j] is x[i, j] where j ≤ i, and 0 elsewhere",
         {
@@ -115,20 +137,22 @@ DRILLS = (
         },
         inside="A row needs a guard, and so does a column: i < M && j < N.",
         hint="i counts rows, by y; j counts columns, by x. The element i, j lies at i * N + j.",
+        large={"M": 350, "N": 200},
     ),
     drill(
         "broadcast",
         _broadcast,
-        {"even": {"M": 8, "N": 16}, "odd": {"M": 13, "N": 11}},
+        _MATRICES,
         {"odd": {"M": range(5, 30), "N": range(9, 30)}},
         "y[i, j] is a[i] + b[j]",
         inside="a has M elements, one a row; b has N, one a column.",
         hint="Every thread of row i reads the same a[i].",
+        large={"M": 350, "N": 200},
     ),
     drill(
         "pool",
         _pool,
-        {"even": {"n": 32}, "odd": {"n": 45}, "low": {"n": 8, "least": -(10**15)}},
+        {"even": {"n": 32}, "odd": {"n": 45}, "low": {"n": 8, "low": True}},
         {"odd": {"n": range(33, 100)}},
         "y[i] is the largest of x[4 i] to x[4 i + 3]",
         {
@@ -140,18 +164,27 @@ DRILLS = (
         },
         inside="n is the number of elements of y; x has 4n.",
         hint="Begin with the first of the four, and compare the other three with it.",
+        large={"n": 20_000},
     ),
     drill(
         "convolution",
         _convolution,
-        {"even": {"n": 64, "K": 3}, "odd": {"n": 45, "K": 5}},
+        {
+            "even": {"n": 64, "K": 3},
+            "odd": {"n": 45, "K": 5},
+            "one left": {"n": 33, "K": 4},
+            "wide": {"n": 200, "K": 40},
+        },
         {"odd": {"n": range(33, 100), "K": range(1, 8)}},
         "y[i] is the sum of w[k] × x[i + k]",
         {
             "w[k] × x[i]: the window does not move": lambda x, w, n, **_: {"y": x[:n] * w.sum()},
             "w backwards": lambda x, w, **_: {"y": x.unfold(0, len(w), 1) @ w.flip(0)},
         },
-        inside="x has n + K − 1 elements: the last window just fits.",
+        inside={
+            "an array of": "K may be any number, and an array of a kernel's own has a size.",
+            "": "x has n + K − 1 elements: the last window just fits.",
+        },
         hint="Compute y[0] and y[1] by hand for K = 2.",
     ),
 )

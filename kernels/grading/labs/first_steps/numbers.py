@@ -5,10 +5,15 @@ from __future__ import annotations
 import torch
 
 
-def whole(random: torch.Generator, *shape: int) -> torch.Tensor:
-    """Whole numbers as floats, none of them 0, which would hide that something was left out."""
-    numbers = torch.randint(1, 10, shape, generator=random)
-    return (numbers * (1 - 2 * torch.randint(0, 2, shape, generator=random))).float()
+def numbers(random: torch.Generator, n: int) -> torch.Tensor:
+    """n odd multiples of 1/8 below 10, of either sign: no integer holds one, and sums of products are exact in any order.
+    Among them a zero, in the middle, and two equal neighbours, for kernels that take these for something of their own."""
+    sign = 1 - 2 * torch.randint(0, 2, (n,), generator=random)
+    found = sign * (2 * torch.randint(0, 40, (n,), generator=random) + 1) / 8
+    if n > 4:  # fewer would be left out without a trace
+        found[n // 4] = found[n // 4 + 1]
+        found[n // 2] = 0
+    return found
 
 
 def blocks(n: int, threads: int) -> int:

@@ -8,12 +8,12 @@ import torch
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
-from kernels.grading.labs.histogram_and_scan.far import FAR, also_far
 from kernels.grading.properties import counters, load_balance, scratch_memory, termination
 from kernels.grading.properties.differences import described
+from kernels.grading.properties.wide_index import FAR, also_far, size_t
 from kernels.hardware import WARP
 
-_UNWATCHED = ("alike", "far")  # each with a property of its own
+_UNWATCHED = ("alike", "many blocks", "far")  # each with a property of its own
 
 
 def _call(random: torch.Generator, M: int, N: int, bins: int, row: int, T: int, G: int, kind: str = "gaps") -> Call:
@@ -21,21 +21,26 @@ def _call(random: torch.Generator, M: int, N: int, bins: int, row: int, T: int, 
 
     kind: "all" bins have values; or a third has none, bin 0 among them; or "alike", all values are of the last bin.
     """
-    x = torch.randint(bins, (M, N if row == FAR else row), generator=random)
+    x = torch.randint(bins, (M, N if row == FAR else row), generator=random, dtype=torch.uint8)
     if kind == "gaps" and bins > 2:
         x = torch.where(x % 3 == 0, (x + 1) % (bins - bins % 3), x)
     if kind == "alike":
         x.fill_(bins - 1)
     before = torch.randint(1000, (M, bins), generator=random, dtype=torch.int32)
-    counts = before.long().scatter_add(1, x[:, :N], torch.ones_like(x[:, :N]))
+    counts = before + torch.stack([one[:N].bincount(minlength=bins) for one in x])
     return Call(
-        {"counts": before, "x": x.to(torch.uint8), "N": N, "bins": bins, "row": row},
+        {"counts": before, "x": x if row == FAR else without_last_gap(x, N), "N": N, "bins": bins, "row": row},
         expected={"counts": counts.int()},
         updated=("counts",),
         grid=(G, M),
         block=(T,),
         strides={"x": (row, 1)} if row == FAR else {},
     )
+
+
+def without_last_gap(x: torch.Tensor, N: int) -> torch.Tensor:
+    """Rows of which the first N elements count, one after the other: memory ends with those of the last row."""
+    return x.flatten()[: x.numel() - x.shape[1] + N]
 
 
 def _watched(trials: Sequence[Trial]) -> list[Trial]:
@@ -46,7 +51,7 @@ def _others_left(trials: Sequence[Trial]) -> str | None:
     """A bin that no value has, of any row and between them, is what it was."""
     for trial in _watched(trials):
         was, now = trial.call.args["counts"], trial.outputs["counts"]
-        empty = trial.call.args["x"].flatten().bincount(minlength=trial.sizes["bins"]) == 0
+        empty = trial.call.args["x"].bincount(minlength=trial.sizes["bins"]) == 0
         changed = empty & (now != was)
         if changed.any():
             m, b = changed.nonzero()[0].tolist()
@@ -79,13 +84,14 @@ COUNT_VALUES = Exercise(
     call=_call,
     cases={
         "even": {"M": 2, "N": 4096, "bins": 64, "row": 4096, "T": 128, "G": 4, "kind": "all"},
-        "odd": {"M": 3, "N": 1001, "bins": 60, "row": 1030, "T": 96, "G": 3},
+        "odd": {"M": 3, "N": 1001, "bins": 60, "row": 1032, "T": 96, "G": 3},
         "few threads": {"M": 2, "N": 777, "bins": 256, "row": 777, "T": 32, "G": 2},
         "many threads": {"M": 1, "N": 2500, "bins": 200, "row": 2501, "T": 1024, "G": 2},
         "short": {"M": 2, "N": 5, "bins": 10, "row": 9, "T": 64, "G": 3},
         "one bin": {"M": 1, "N": 300, "bins": 1, "row": 300, "T": 64, "G": 1},
         "empty": {"M": 2, "N": 0, "bins": 3, "row": 8, "T": 64, "G": 1},
         "alike": {"M": 1, "N": 300_000, "bins": 100, "row": 300_000, "T": 256, "G": 2, "kind": "alike"},
+        "many blocks": {"M": 1, "N": 1 << 22, "bins": 7, "row": 1 << 22, "T": 32, "G": 1 << 10, "kind": "alike"},
         "far": {"M": 5, "N": 40, "bins": 16, "row": FAR, "T": 64, "G": 1},
     },
     drawn={
@@ -98,8 +104,8 @@ COUNT_VALUES = Exercise(
     unwatched=_UNWATCHED,
     properties=(
         properties.stays_inside(
-            "A loop over values ends at N, one over bins at `bins`. An unsigned char is 0 to 255. And if the access is "
-            "misaligned: where may a row begin?"
+            "A loop over values ends at N, also where it loads four at once, one over bins at `bins`. An unsigned char is 0 to "
+            "255. And if the access is misaligned: where may a row begin?"
         ),
         termination.reaches_barriers("Every thread of the block comes to a barrier, also one without a value."),
         termination.finishes(),
@@ -144,9 +150,12 @@ COUNT_VALUES = Exercise(
             hint="Row m begins at m * row.",
         ),
         properties.right(
-            "alike",
+            *("alike", "many blocks"),
             name="also where one bin takes all values",
-            hint="A block may count 150,000 alike. How many bits has a bin?",
+            hint={
+                "G = 1024": "The product of N and the number of a block may be more than 32 bits hold.",
+                "": "A block may count 150,000 alike. How many bits has a bin?",
+            },
         ),
         counters.at_most(
             "global atomics",
@@ -156,7 +165,7 @@ COUNT_VALUES = Exercise(
         ),
         counters.at_most(
             "atomics",
-            lambda M, N, bins, G, **_: M * (N + 2 * G * bins),
+            lambda M, N, bins, T, G, **_: M * (N + 2 * G * bins + G * T),
             name="one shared addition a value",
             advice="nothing but the count of its bin changes for a value",
         ),
@@ -186,6 +195,6 @@ COUNT_VALUES = Exercise(
         scratch_memory.no_scratch_memory(
             name="there is no other memory", advice="a block's own counts fit into its shared memory"
         ),
-        also_far("blockIdx.y"),
+        also_far("far", hint=size_t("blockIdx.y * row")),
     ),
 )

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
-from kernels.grading.labs.histogram_and_scan.far import FAR, also_far
+from kernels.grading.far_apart import ends_only
+from kernels.grading.labs.histogram_and_scan.counting import without_last_gap
 from kernels.grading.properties import counters, load_balance, scratch_memory, termination
 from kernels.grading.properties.known_mistakes import LIKE
+from kernels.grading.properties.wide_index import BEYOND, FAR, also_far, size_t
 from kernels.hardware import WARP
 
-_OWN = ("large", "far")  # cases with a property of their own
+_OWN = ("large", "far", "ends")  # cases with a property of their own
 
 
 def _call(random: torch.Generator, M: int, N: int, row: int, T: int, kind: str = "small") -> Call:
-    """M rows of N elements, `row` apart in x, a block of T threads each. kind: of "large" ones, a few exceed an int."""
+    """M rows of N elements, `row` apart in x, a block of T threads each.
+
+    kind: of "large" ones, a few exceed an int; of "ends", only the first and the last row are there.
+    """
     low, high = (2**30, 2**31 - 1) if kind == "large" else (1, 100)
-    x = torch.randint(low, high, (M, N if row == FAR else row), generator=random, dtype=torch.int32)
+    rows = 2 if kind == "ends" else M
+    x = torch.randint(low, high, (rows, N if row == FAR else row), generator=random, dtype=torch.int32)
+    apart: dict[str, Any] = {"strides": {"x": (row, 1)}} if row == FAR else {}
+    if kind == "ends":
+        apart = ends_only(M, x=(row,), y=(N,))
     return Call(
-        {"y": torch.empty(M, N, dtype=torch.int64), "x": x, "N": N, "row": row},
+        {
+            "y": torch.empty(rows, N, dtype=torch.int64),
+            "x": x if apart else without_last_gap(x, N),
+            "N": N,
+            "row": row,
+        },
         expected={"y": x[:, :N].long().cumsum(1)},
         grid=(M,),
         block=(T,),
-        strides={"x": (row, 1)} if row == FAR else {},
+        **apart,
     )
 
 
@@ -54,8 +69,8 @@ def _steps(name: str, where: str, chosen: Callable[[torch.Tensor, int], torch.Te
         for trial in trials:
             if not trial.outputs or trial.case in _OWN:
                 continue
-            N, T = trial.sizes["N"], trial.sizes["T"]
-            x, y = trial.call.args["x"][:, :N].long(), trial.outputs["y"]
+            (M, N, row, T), y = (trial.sizes[of] for of in ("M", "N", "row", "T")), trial.outputs["y"]
+            x = trial.call.args["x"].as_strided((M, N), (row, 1)).long()
             before = torch.nn.functional.pad(y, (1, 0))[:, :N]
             wrong = (y - before != x) & (at := chosen(torch.arange(N), T))
             if not wrong.any():
@@ -100,6 +115,7 @@ CUMULATIVE_SUMS = Exercise(
         "empty": {"M": 2, "N": 0, "row": 8, "T": 64},
         "large": {"M": 2, "N": 300, "row": 301, "T": 128, "kind": "large"},
         "far": {"M": 5, "N": 40, "row": FAR, "T": 64},
+        "ends": {"M": BEYOND // 40, "N": 40, "row": 40, "T": 64, "kind": "ends"},
     },
     drawn={
         "even": {"M": range(1, 4), "N": range(768, 1025, 256)},
@@ -109,7 +125,7 @@ CUMULATIVE_SUMS = Exercise(
         "short": {"N": range(1, 9)},
         "large": {"N": range(150, 300)},
     },
-    unwatched=("far",),
+    unwatched=("far", "ends"),
     properties=(
         properties.stays_inside(
             "In the last turn some threads are past the end of the row: guard the load and the store. How many warps may a "
@@ -208,6 +224,6 @@ CUMULATIVE_SUMS = Exercise(
             name="there is no other memory",
             advice="warps pass totals in shared memory",
         ),
-        also_far("blockIdx.x"),
+        also_far("far", "ends", hint=size_t("blockIdx.x * row")),
     ),
 )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from kernels.grading.exercise import Call
+from kernels.grading.properties.wide_index import FAR
 
 Values = dict[str, torch.Tensor]
 LOWEST = torch.finfo(torch.float32).min
 SHIFT = 120.0  # by which scores lie above 0 or below: more than exp has numbers for
-_FAR = 1 << 30  # a distance of pages with which the third begins where an int does not count any more
+HUGE = 1e35  # the same where a part has one key, so that no rounding of a score shows in an exponential
+_LIGHT = (
+    -14.0
+)  # of e to this power, thousands weigh something beside a 1, and a float32 sum, one by one, is still right
 _FREE = -1, 1 << 30  # what stands by turns in a table where a sequence has no page
 _ROUNDINGS = 4  # of a score, that a result may suffer from
 
@@ -25,30 +30,59 @@ PRELUDE = (  # one line, so that the lines of a submission keep their numbers
 )
 
 
+def with_parts_beyond(random: torch.Generator, S: int, D: int, rows: int, keys: int, parts: int) -> Call:
+    """As `call`, of 24 keys, which are in the first part of `keys`: many more than there are."""
+    one = call(random, S, D, rows, keys=24, parts=1, kind="full")
+
+    def padded(values: Mapping[str, torch.Tensor], **nothing: float) -> Values:
+        return {
+            name: torch.cat([of, torch.full_like(of, nothing.get(name, 0.0)).repeat_interleave(parts - 1, 1)], 1)
+            for name, of in values.items()
+        }
+
+    outputs = padded({name: one.args[name] for name in one.expected})
+    return replace(
+        one,
+        args={**one.args, **{name: torch.empty_like(of) for name, of in outputs.items()}, "keys": keys},
+        expected=padded(one.expected, largest=LOWEST),
+        baseline=padded(one.baseline, largest=LOWEST),
+        grid=(parts, S),
+    )
+
+
 def call(
     random: torch.Generator, S: int, D: int, rows: int, keys: int, parts: int, kind: str = "cut", far: bool = False
 ) -> Call:
     """S sequences in pages of `rows` keys, `parts` parts of `keys` keys. Sequences 0 and 1 share their first page. What no
-    sequence has is NaN: rows behind its last key, and two more pages.
+    sequence has is NaN: rows behind its last key, and two more pages. The table ends with the last page of the last sequence.
 
-    kind: "full", as many keys as parts can have; "cut", no part is without one; or "empty", sequence 1 has none.
+    kind: "full", as many keys as parts can have; "huge", so, and scores by turns near 1e35 and -1e35; "cut", no part is
+    without one; "light", so, and all keys but the first have weights near e to the power of -14; or "empty", sequence 1 has
+    none. Or "beyond", see `with_parts_beyond`.
     """
+    if kind == "beyond":
+        return with_parts_beyond(random, S, D, rows, keys, parts)
     most, width = parts * keys, -(-parts * keys // rows)
-    fewest = {"full": most, "cut": most - keys + 1, "empty": 1}[kind]
-    lengths = torch.randint(fewest, most + (kind == "full"), (S,), generator=random, dtype=torch.int32)
+    fewest = {"full": most, "huge": most, "empty": 1, "light": most - most // 20}.get(kind, most - keys + 1)
+    lengths = torch.randint(fewest, most + (fewest == most), (S,), generator=random, dtype=torch.int32)
     lengths[1:2] *= kind != "empty"
     count = S * width + 2 * (not far)
     pages = torch.randperm(count, generator=random)[: S * width].view(S, width).int()
     pages[1:2, 0] = pages[0, 0]
-    of_table = torch.arange(width)
-    free = torch.tensor(_FREE, dtype=torch.int32)[of_table % 2]
-    table = pages.where(of_table * rows < lengths[:, None], free)
+    table_columns = torch.arange(width)
+    free = torch.tensor(_FREE, dtype=torch.int32)[table_columns % 2]
+    table = pages.where(table_columns * rows < lengths[:, None], free)
 
     q, k, v = (torch.randn(*of, D, generator=random) for of in ((S,), (count, rows), (count, rows)))
     # By turns a sequence's scores rise from key to key, far above 0, or fall, far below: further than chance goes.
     sign = torch.where(torch.arange(S) % 2 == 0, 1.0, -1.0) * D**0.5
-    q[:, 0], k[pages.long(), :, 0] = sign, torch.linspace(-4, 4, width * rows).view(width, rows)
-    q[:, 1], k[..., 1] = sign * SHIFT, 1.0
+    trend = torch.linspace(-4, 4, width * rows)
+    if kind == "light":
+        trend = torch.where(torch.arange(width * rows) > 0, _LIGHT, 0.0)
+    q[:, 0], k[pages.long(), :, 0] = sign, trend.view(width, rows)
+    q[:, -1], k[..., -1] = sign * (HUGE if kind == "huge" else SHIFT), 1.0
+    if kind == "huge":
+        k[pages[:, 1::2].long(), :, -1] = -1.0
     page, row, live = _places(table, lengths, rows, most)
     nobody = torch.ones(count, rows, dtype=torch.bool).index_put_((page[live], row[live]), torch.tensor(False))
     k[nobody], v[nobody] = torch.nan, torch.nan
@@ -58,19 +92,22 @@ def call(
         "q": q,
         "k": k,
         "v": v + 3,
-        "table": table,
+        "table": table.flatten()[: (S - 1) * width - (-int(lengths[-1]) // rows)],
         "lengths": lengths,
         "D": D,
         "rows": rows,
     }
-    args |= {"width": width, "keys": keys, "stride": _FAR if far else rows * D}
+    args |= {"width": width, "keys": keys, "stride": FAR if far else rows * D}
+    expected, rounded = left(**args), left(**args, rounded=True)
+    if kind == "light":  # of one sum the error may be small by chance; a 16th of a unit for each key is a usual one
+        rounded["sums"] = expected["sums"] * (1 + lengths[:, None] * torch.finfo(torch.float32).eps / 16)
     return Call(
         args,
-        expected=left(**args),
-        baseline={name: one.float() for name, one in left(**args, rounded=True).items()},
+        expected=expected,
+        baseline={name: one.float() for name, one in rounded.items()},
         grid=(parts, S),
         block=(D,),
-        strides={name: (_FAR, D, 1) for name in "kv"} if far else {},
+        strides={name: (FAR, D, 1) for name in "kv"} if far else {},
     )
 
 
@@ -90,7 +127,8 @@ def left(scaled: float = 1.0, exponent: Callable = torch.exp, rounded: bool = Fa
     """What the parts leave. scaled: how often. exponent: in place of exp. rounded: with scores a few roundings off, and sums
     in float32; else in float64."""
     (S, parts, D), keys = args["values"].shape, args["keys"]
-    page, row, live = _places(args["table"], args["lengths"], args["rows"], parts * keys)
+    table = torch.nn.functional.pad(args["table"], (0, S * args["width"] - len(args["table"])), value=_FREE[0])
+    page, row, live = _places(table.view(S, -1), args["lengths"], args["rows"], parts * keys)
     k, v = (args[of][page, row].double().masked_fill(~live[..., None], 0.0) for of in "kv")
     s = (k @ args["q"].double()[..., None])[..., 0] * D ** (-0.5 * scaled)
     if rounded:  # so that neighbours do not err alike
@@ -109,6 +147,16 @@ def _divided(**args: Any) -> Values:
     return {"values": found["values"] / found["sums"][..., None]}
 
 
+def _left_out(x: torch.Tensor) -> torch.Tensor:
+    p = x.exp()
+    return p.where(p > 1e-6, 0.0)
+
+
+LIGHT_LIKES: dict[str, Callable[..., Values]] = {
+    "weights below a millionth that are left out: thousands of them are a share of the sum": functools.partial(
+        left, exponent=_left_out
+    )
+}
 LIKES: dict[str, Callable[..., Values]] = {
     "q · k, without the scale": functools.partial(left, scaled=0),
     "scores that were scaled twice": functools.partial(left, scaled=2),

@@ -10,19 +10,32 @@ import torch
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise
-from kernels.grading.labs.paged_decode.calls import LOWEST, PRELUDE, SHIFT, Values, one_by_one
+from kernels.grading.far_apart import ends_only
+from kernels.grading.labs.paged_decode.calls import HUGE, LOWEST, PRELUDE, SHIFT, Values, one_by_one
 from kernels.grading.labs.paged_decode.costs import requests
 from kernels.grading.properties import counters, known_mistakes, load_balance, scratch_memory, termination
+from kernels.grading.properties.wide_index import also_far, size_t
 from kernels.hardware import WARP
 
 
 def _call(random: torch.Generator, S: int, D: int, parts: int, kind: str = "all") -> Call:
-    """kind: of "gaps", some parts have no keys; of "none", no part of the second sequence has any."""
+    """kind: of "gaps", some parts have no keys; of "none", no part of the second sequence has any; of "heavy", every other
+    part has millions, far below the others' keys; of "peaks", part s of sequence s lies far above its others; of "huge",
+    scores lie near -1e35 and 1e35; of "whole", all are whole numbers, whose sums are exact in any order, and none fades;
+    of "ends", only the first and the last of the sequences are there."""
+    blocks, S = S, 2 if kind == "ends" else S
     largest = 3 * torch.randn(S, parts, generator=random)
-    shift = SHIFT if kind == "all" else 1000 * SHIFT
+    shift = {"all": SHIFT, "huge": HUGE}.get(kind, 1000 * SHIFT)
     largest += torch.where(torch.arange(S) % 2 == 0, -shift, shift)[:, None]
+    if kind == "peaks":
+        largest.diagonal().add_(SHIFT)
     sums = 1 + 9 * torch.rand(S, parts, generator=random)
+    if kind == "heavy":
+        below = torch.arange(S * parts).view(S, parts) % 2 * (15 + 3 * torch.rand(S, parts, generator=random))
+        largest, sums = 0.1 * torch.rand(S, parts, generator=random) - below, sums.where(below == 0, 1e6 * sums)
     values = sums[..., None] * (3 + torch.randn(S, parts, D, generator=random))
+    if kind == "whole":
+        largest.zero_(), sums.round_(), values.round_()
     empty = (torch.arange(S * parts).view(S, parts) % 3 == 1) & (kind == "gaps")
     empty[:, -1] |= kind == "gaps"
     empty[1:2] |= kind == "none"
@@ -32,8 +45,13 @@ def _call(random: torch.Generator, S: int, D: int, parts: int, kind: str = "all"
         {"y": torch.empty(S, D), "lse": torch.empty(S), **args, "parts": parts, "D": D},
         expected=_joined(**{name: one.double() for name, one in args.items()}),
         baseline=_joined(**args, add=one_by_one),
-        grid=(S,),
+        grid=(blocks,),
         block=(D,),
+        **(
+            ends_only(blocks, y=(D,), lse=(), largest=(parts,), sums=(parts,), values=(parts, D))
+            if kind == "ends"
+            else {}
+        ),
     )
 
 
@@ -45,13 +63,13 @@ def _joined(
     largest: torch.Tensor,
     sums: torch.Tensor,
     values: torch.Tensor,
-    of_sums: Callable = _factors,
-    of_values: Callable = _factors,
+    sum_inputs: Callable = _factors,
+    value_inputs: Callable = _factors,
     add: Callable = torch.sum,
     **_: Any,
 ) -> Values:
-    total = add(of_sums(largest) * sums, dim=1)
-    y = add(of_values(largest)[..., None] * values, dim=1) / total[:, None]
+    total = add(sum_inputs(largest) * sums, dim=1)
+    y = add(value_inputs(largest)[..., None] * values, dim=1) / total[:, None]
     return {"y": y.where(total[:, None] > 0, 0.0), "lse": largest.amax(1) + total.log()}
 
 
@@ -67,10 +85,10 @@ def _lse(value: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Callabl
 _ones = torch.ones_like
 _LIKES: dict[str, Callable[..., Values]] = {
     "factors that are all 1: a part fades by how far its largest score lies below all others'": _y(
-        of_sums=_ones, of_values=_ones
+        sum_inputs=_ones, value_inputs=_ones
     ),
-    "sums that do not fade as the values do": _y(of_sums=_ones),
-    "values that do not fade as the sums do": _y(of_values=_ones),
+    "sums that do not fade as the values do": _y(sum_inputs=_ones),
+    "values that do not fade as the sums do": _y(value_inputs=_ones),
     "values that are not divided by the sum": lambda **args: {
         "y": (_factors(args["largest"])[..., None] * args["values"]).sum(1)
     },
@@ -87,6 +105,11 @@ _LIKES: dict[str, Callable[..., Values]] = {
 }
 _right = functools.partial(known_mistakes.right, cases=("even",), likes=_LIKES)
 
+_INSIDE = {  # of each array that is given, and then of one's own
+    f" {array}[": "Part i of sequence s is number s * parts + i. A loop over parts ends at `parts`."
+    for array in ("y", "lse", "largest", "sums", "values")
+} | {"": "`parts` has no limit, and an array of a kernel's own has. What of each part has to be kept?"}
+
 JOIN_PARTS = Exercise(
     name="join_parts",
     language="cuda",
@@ -96,10 +119,13 @@ JOIN_PARTS = Exercise(
         "gaps": {"S": 5, "D": 96, "parts": 7, "kind": "gaps"},
         "none": {"S": 3, "D": 64, "parts": 6, "kind": "none"},
         "many": {"S": 2, "D": 32, "parts": 150},
-        "one part": {"S": 2, "D": 1024, "parts": 1},
-        "wide": {"S": 2, "D": 256, "parts": 5},
-        "long": {"S": 1, "D": 32, "parts": 2100},
+        "one part": {"S": 2, "D": 1024, "parts": 1, "kind": "huge"},
+        "wide": {"S": 5, "D": 224, "parts": 5, "kind": "peaks"},
+        "long": {"S": 1, "D": 32, "parts": 4160, "kind": "whole"},
+        "heavy": {"S": 3, "D": 64, "parts": 6, "kind": "heavy"},
+        "ends": {"S": 10_000_000, "D": 64, "parts": 7, "kind": "ends"},
     },
+    unwatched=("ends",),
     drawn={
         "even": {"S": range(2, 6), "parts": range(4, 13)},
         "gaps": {"S": range(3, 7), "D": range(64, 129, 32), "parts": range(5, 10)},
@@ -108,7 +134,7 @@ JOIN_PARTS = Exercise(
     },
     prelude=PRELUDE,
     properties=(
-        properties.stays_inside("Part i of sequence s is number s * parts + i. A loop over parts ends at `parts`."),
+        properties.stays_inside(_INSIDE),
         termination.reaches_barriers(
             "Every thread of the block comes to every barrier, and every lane to every shuffle."
         ),
@@ -132,17 +158,26 @@ JOIN_PARTS = Exercise(
         properties.right(
             *("wide", "one part"),
             name="also for one part, and for any D",
-            hint="A block has D threads, up to 1,024.",
+            hint={
+                "huge": "A score may be any float: with what does the largest begin? And a block has up to 1,024 threads.",
+                "": "D need not be a power of 2. And the largest of all parts is any part's.",
+            },
         ),
         properties.right(
             "gaps",
             name="also where some parts have no keys",
-            hint="Such a part has the lowest float and 0. What is e to the power of that, less the largest score of all?",
+            hint="Such a part has the lowest float and 0, and may stand before others. What is e to the power of that, less "
+            "the largest score of all?",
         ),
         properties.right(
             "none",
             name="a sequence without keys gives 0 and -inf",
             hint="Its sum is 0, and 0 / 0 is NaN. What is the logarithm of 0, and what is added to it?",
+        ),
+        properties.right(
+            "heavy",
+            name="also where a part of millions of keys lies far below",
+            hint="A factor of 1e-7 may meet a sum of 1e7: none is small enough to be left out.",
         ),
         properties.right(
             *("many", "long"),
@@ -180,6 +215,7 @@ JOIN_PARTS = Exercise(
         counters.at_most(
             "atomics", lambda **_: 0, name="no atomics", advice="in order, all bits are the same each time"
         ),
+        also_far("ends", name="also for millions of sequences", hint=size_t("(s * parts + i) * D + d")),
         scratch_memory.no_scratch_memory(name="there is no other memory", advice="sums are in registers"),
     ),
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from kernels.grading import properties
 from kernels.grading.exercise import Exercise, Property, Trial
-from kernels.grading.labs.paged_decode.calls import LIKES, PRELUDE, call
+from kernels.grading.labs.paged_decode.calls import LIGHT_LIKES, LIKES, PRELUDE, call
 from kernels.grading.labs.paged_decode.costs import requests
 from kernels.grading.properties import counters, known_mistakes, load_balance, scratch_memory, termination
 from kernels.grading.properties.differences import described
+from kernels.grading.properties.wide_index import PRODUCTS, also_far, size_t
 from kernels.hardware import SECTOR_BYTES, WARP
 from kernels.lens.rendering import in_words
 
@@ -60,12 +60,13 @@ PART_OF_KEYS = Exercise(
     call=call,
     cases={
         "even": {"S": 2, "D": 64, "rows": 16, "keys": 64, "parts": 2, "kind": "full"},
-        "odd": {"S": 3, "D": 64, "rows": 16, "keys": 45, "parts": 3},
+        "odd": {"S": 3, "D": 64, "rows": 41, "keys": 45, "parts": 3},
         "empty": {"S": 4, "D": 32, "rows": 4, "keys": 20, "parts": 4, "kind": "empty"},
         "wide": {"S": 2, "D": 160, "rows": 5, "keys": 37, "parts": 2},
         "narrow": {"S": 3, "D": 32, "rows": 7, "keys": 9, "parts": 5},
-        "one": {"S": 1, "D": 1024, "rows": 1, "keys": 1, "parts": 2, "kind": "full"},
-        "long": {"S": 1, "D": 32, "rows": 64, "keys": 13_000, "parts": 1},
+        "one": {"S": 1, "D": 1024, "rows": 1, "keys": 1, "parts": 2, "kind": "huge"},
+        "beyond": {"S": 2, "D": 32, "rows": 8, "keys": 1 << 30, "parts": 5, "kind": "beyond"},
+        "long": {"S": 1, "D": 32, "rows": 64, "keys": 13_000, "parts": 1, "kind": "light"},
         "far": {"S": 1, "D": 32, "rows": 8, "keys": 20, "parts": 2, "kind": "full", "far": True},
     },
     drawn={
@@ -113,14 +114,28 @@ PART_OF_KEYS = Exercise(
         properties.right(
             *("odd", "wide", "narrow", "one"),
             name="also for parts that begin within a page, and for any D",
-            hint="Key j is row j % rows of page table[s * width + j / rows], and j counts from the sequence's first key.",
+            hint={
+                "kind = huge": "A score may be any float, so that m can begin with nothing above LOWEST. And D is up to 1,024.",
+                "": "Key j is row j % rows of page table[s * width + j / rows], in ints, and j counts from the sequence's "
+                "first key.",
+            },
         ),
         properties.right(
             "empty",
+            "beyond",
             name="a part without keys leaves the lowest float, 0 and zeros",
-            hint="With what do the largest score, the sum and the values begin, before any key has come?",
+            hint={
+                "kind = beyond": f"Where does the part begin? {PRODUCTS}",
+                "": "With what do the largest score, the sum and the values begin, before any key has come?",
+            },
         ),
-        properties.right("long", name="also for a part of 13,000 keys", hint="How many scores do you keep at a time?"),
+        known_mistakes.right(
+            *("largest", "sums", "values"),
+            cases=("long",),
+            name="also for a part of 13,000 keys",
+            likes=LIGHT_LIKES,
+            hint="How many scores do you keep at a time? And every weight counts, however small beside the first key's.",
+        ),
         counters.counted(
             *("k and v are read once, in the fewest sectors", ("even",), _sectors),
             "Neighbouring lanes read neighbouring features of one key, and nobody reads it again.",
@@ -156,13 +171,6 @@ PART_OF_KEYS = Exercise(
         scratch_memory.no_scratch_memory(
             name="there is no other memory", advice="a tile's scores fit into shared memory"
         ),
-        replace(
-            properties.right(
-                "far",
-                name="also where a page's place needs 64 bits",
-                hint="The product of two ints is an int. (size_t)page * stride has 64 bits.",
-            ),
-            stage="costs",
-        ),
+        also_far("far", name="also where a page's place needs 64 bits", hint=size_t("page * stride")),
     ),
 )

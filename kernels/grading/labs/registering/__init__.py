@@ -68,7 +68,7 @@ def _averaged(
 
 
 _CONTIGUOUS = ("first", "other", "more", "again", "float16", "no rows")
-_STRIDED = ("transposed", "part")
+_STRIDED = ("spread", "part", "one column")
 
 EXERCISES = (
     Exercise(
@@ -78,8 +78,9 @@ EXERCISES = (
         cases={
             "first": {"M": 2, "N": 6},
             "float16": {"M": 2, "N": 12, "eps": 0.5, "dtype": "float16"},
-            "part": {"M": 3, "N": 7, "x": layouts.PART, "dy": layouts.TRANSPOSED},
-            "transposed": {"M": 2, "N": 8, "x": layouts.TRANSPOSED, "dy": layouts.ONE_VALUE},
+            "part": {"M": 3, "N": 7, "x": layouts.PART, "dy": layouts.SPREAD},
+            "spread": {"M": 2, "N": 8, "x": layouts.SPREAD, "dy": layouts.PART},
+            "one column": {"M": 4, "N": 1, "eps": 0.5, "x": layouts.PART, "dy": layouts.ONE_VALUE},
             "other": {"M": 3, "N": 5},
             "more": {"M": 4, "N": 9},
             "again": {"M": 2, "N": 6},
@@ -87,7 +88,7 @@ EXERCISES = (
         },
         drawn={
             "more": {"M": range(4, 8), "N": range(10, 200)},
-            "transposed": {"M": range(2, 5), "N": range(9, 40)},
+            "spread": {"M": range(2, 5), "N": range(9, 40)},
             "part": {"M": range(2, 5), "N": range(9, 40)},
         },
         prelude=_IMPORTS + "launch_backward, launch_forward",
@@ -157,7 +158,8 @@ EXERCISES = (
                 *_STRIDED,
                 name="also where dy or x is not contiguous",
                 stage="right",
-                hint="launch_backward assumes that both are contiguous. dy may be transposed, or one value with strides of 0.",
+                hint="launch_backward assumes that both are contiguous. dy may be transposed, columns of a wider matrix, or "
+                "one value with strides of 0.",
             ),
             properties.fact_property(
                 "mixed",
@@ -207,12 +209,13 @@ EXERCISES = (
         cases={
             "first": {"M": 4, "N": 6, "decay": 0.9},
             "float16": {"M": 3, "N": 5, "decay": 0.5, "dtype": "float16"},
-            "transposed": {"M": 5, "N": 8, "decay": 0.25, "average": layouts.TRANSPOSED, "value": layouts.PART},
-            "part": {"M": 6, "N": 7, "decay": 0.75, "average": layouts.PART, "value": layouts.TRANSPOSED},
+            "spread": {"M": 5, "N": 8, "decay": 0.25, "average": layouts.SPREAD, "value": layouts.PART},
+            "part": {"M": 6, "N": 7, "decay": 0.75, "average": layouts.PART, "value": layouts.SPREAD},
+            "again": {"M": 6, "N": 7, "decay": 0.75, "average": layouts.PART, "value": layouts.PART},
         },
         drawn={
             "first": {"M": range(2, 30), "N": range(2, 30)},
-            "transposed": {"M": range(2, 9), "N": range(9, 40)},
+            "spread": {"M": range(2, 9), "N": range(9, 40)},
             "part": {"M": range(2, 9), "N": range(9, 40)},
         },
         prelude=_IMPORTS + "launch_ema",
@@ -234,11 +237,14 @@ EXERCISES = (
             ),
             properties.right(
                 "average",
-                *_STRIDED,
+                "spread",
+                "part",
+                "again",
                 name="also where it is not contiguous",
                 stage="compiles",
-                hint="Both are assumed to be contiguous: copy what is not. What is written to a copy has to be copied back: "
-                "average.copy_(…) writes to average, wherever that lies.",
+                hint="Both are assumed to be contiguous: copy what is not, by contiguous(), since clone() keeps the order of a "
+                "transposed one. What is written to a copy has to be copied back: average.copy_(…) writes to average, "
+                "wherever that lies.",
             ),
             properties.fact_property(
                 "around",

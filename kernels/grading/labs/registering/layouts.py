@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-CONTIGUOUS, TRANSPOSED, PART, ONE_VALUE = "contiguous", "transposed", "columns of a wider one", "one value"
+CONTIGUOUS, PART, SPREAD, ONE_VALUE = "contiguous", "columns of a wider one", "transposed and spread", "one value"
 
 
 def matrix(values: torch.Tensor, layout: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -12,9 +12,10 @@ def matrix(values: torch.Tensor, layout: str) -> tuple[torch.Tensor, torch.Tenso
     M, N = values.shape
     if layout == CONTIGUOUS:
         return values, values
-    if layout == TRANSPOSED:
-        memory = values.T.contiguous()
-        return memory.T, memory
+    if layout == SPREAD:  # rows lie as far apart as where all is contiguous, and columns further
+        memory = values.new_full((N, M, N), float("nan"))
+        memory[:, :, 0] = values.T
+        return memory[:, :, 0].T, memory
     if layout == PART:
         memory = values.new_full((M, N + 3), float("nan"))
         memory[:, 1 : N + 1] = values

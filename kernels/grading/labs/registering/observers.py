@@ -23,6 +23,7 @@ _LATE = (
 )  # fmt: skip
 _TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 _ALONE = ("test_schema", "test_faketensor")  # of the backward's operator: it is traced with the forward's
+_BEYOND = {"L['x'].size()[0]": 2_000_003, "L['x'].size()[1]": 1_000_003}
 MODULES = (*torch_compile.MODULES, *_LATE, "kernels.grading.labs.registering.starter", __name__)
 
 _held: list[bool] = []  # whether all steps did, of the calls so far: this process tries one submission
@@ -67,27 +68,27 @@ def differentiable(function: Callable, args: Mapping[str, Any]) -> tuple[Any, di
     is_once = not len(x) or len(forward.launched) == len(backward.launched) == 1
     is_kept = not (facts.get("mixed") or facts.get("unnoticed") or facts.get("kept") or facts["schemas"])
     _held[-1] = is_once and is_kept and _is_near(y, dx, x, dy, eps)
-    if all(_held) and args["x_is"] == layouts.TRANSPOSED:
+    if all(_held) and args["x_is"] == layouts.SPREAD:
         facts["opcheck"] = _opcheck(backward.operators, _ALONE) or _opcheck(forward.operators, wanting=True)
     elif all(_held) and is_contiguous and x.dtype == torch.float32 and not is_first and len(x):
-        facts |= torch_compile.with_gradient(function, {"x": x, "eps": eps, "dy": dy}, aot=True)[1]
+        facts |= torch_compile.with_gradient(function, {"x": x, "eps": eps, "dy": dy}, _BEYOND, aot=True)[1]
     return (y, dx), facts
 
 
 def in_place(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:
-    """Observes f(average, value, decay), which changes average: that is the result. Facts:
+    """Observes f(average, value, decay), which changes average: the result is what lies in its memory then. Facts:
 
     "operators", "launched": as above. "around": whether what lies beside average was changed. "schema": the names of the
     arguments that it marks as changed, of those that were, and how many results it promises. "no GPU", "opcheck": as above.
     """
     average, memory = layouts.matrix(args["average"].clone(), args["average_is"])
     value, _ = layouts.matrix(args["value"], args["value_is"])
-    beside = memory.clone()
+    kept, beside = average.detach(), memory.clone()
     with Calls().watching() as calls:
         function(average, value, args["decay"])
     facts: dict[str, Any] = {"operators": _names(calls), "launched": calls.launched}
-    if args["average_is"] == layouts.PART:
-        facts["around"] = bool(differing(memory, beside)[:, [0, -2, -1]].any())
+    beside.as_strided(kept.shape, kept.stride(), kept.storage_offset()).copy_(kept)
+    facts["around"] = bool(differing(memory, beside).any())
     if calls.operators:
         facts["no GPU"] = _without_cuda(calls)
         schema = calls.operators[0][0]._schema
@@ -96,7 +97,7 @@ def in_place(function: Callable, args: Mapping[str, Any]) -> tuple[Any, dict]:
         _held.append(declared == calls.changed[0] and not schema.returns and len(calls.launched) == 1)
         if all(_held) and args["average_is"] == layouts.PART:
             facts["opcheck"] = _opcheck(calls.operators)
-    return average.clone(), facts
+    return kept.clone(), facts
 
 
 def _is_near(y: torch.Tensor, dx: torch.Tensor, x: torch.Tensor, dy: torch.Tensor, eps: float) -> bool:

@@ -17,6 +17,7 @@ from kernels.grading.properties.differences import described
 from kernels.grading.python import devices
 
 _WIDE = {"first": {"n": 6}, "other": {"n": 9}, "again": {"n": 6}, "alone": {"n": 1}, "many": {"n": 300}}
+_MILLIONS = {"millions": {"n": 2, "millions": True}}
 _NARROW = {"narrow": {"n": 12, "narrow": True}}
 _EXACT = {"exact": {"n": 18, "exact": True}, "exact, too": {"n": 18, "exact": True}}
 _ABOVE = {"above": {"n": 2, "above": True}, "above, too": {"n": 2, "above": True}}
@@ -26,10 +27,10 @@ def _whole(random: torch.Generator, low: int, high: int) -> int:
     return int(torch.randint(low, high, (), generator=random))
 
 
-def _batches(random: torch.Generator, n: int, narrow: bool = False, exact: bool = False, above: bool = False) -> Call:
-    """narrow: of most products, no number of rows suffices. exact, above: see `_exact`, `_above`."""
-    if exact or above:
-        return _exact(random) if exact else _above(random)
+def _batches(random: torch.Generator, n: int, narrow: bool = False, **kind: bool) -> Call:
+    """narrow: of most products, no number of rows suffices. kind: exact, above or millions: see there."""
+    if kind:
+        return {"exact": _exact, "above": _above, "millions": _millions}[next(iter(kind))](random)
     bandwidth, ridge = _whole(random, 30, 5_000), 3 * _whole(random, 4, 66)
     # The ridge point is no whole number, so that it is rounded; of narrow ones it is, and some of them lie on the edge.
     peak = bandwidth * ridge + (0 if narrow else bandwidth // 3)
@@ -71,6 +72,13 @@ def _above(random: torch.Generator) -> Call:
         if 1 << 42 < peak * K * N // M < 1 << 47:
             k, n = torch.tensor([[K, N], [N, K]]).double()
             return _call(k, n, torch.ones_like(k), peak, (peak * spared - 1) // (2 * M * K * N))
+
+
+def _millions(random: torch.Generator) -> Call:
+    """A machine and a product that hardly gains by a row, and yet 2·M·K·N·bandwidth is below 2⁵³; and one that gains more."""
+    size, bandwidth = 2 * _whole(random, 75, 100) + 1, 2 * _whole(random, 500, 1_000)
+    k = torch.tensor([size, 2 * size]).double()
+    return _call(k, k, torch.ones_like(k), size * bandwidth - 1, bandwidth)
 
 
 def _call(K: Tensor, N: Tensor, itemsize: Tensor, peak: int, bandwidth: int) -> Call:
@@ -146,7 +154,7 @@ def _infinite() -> Property:
 LEAST_BATCH = exercise(
     "least_batch",
     call=_batches,
-    cases=_WIDE | _NARROW | _EXACT | _ABOVE,
+    cases=_WIDE | _NARROW | _EXACT | _ABOVE | _MILLIONS,
     drawn={"other": {"n": range(3, 40)}, "many": {"n": range(100, 500)}, "narrow": {"n": range(9, 60)}},
     properties=(
         properties.finishes(),
@@ -154,7 +162,7 @@ LEAST_BATCH = exercise(
         properties.inputs_unchanged(),
         known_mistakes.right(
             "M",
-            cases=tuple(_WIDE),
+            cases=tuple(_WIDE | _MILLIONS),
             name="M rows are enough, and one less is not",
             likes=_LIKES,
             hint="Write down the time of arithmetic and the time of memory, and solve for M where the two are equal.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -21,21 +21,24 @@ from kernels.grading.labs.rope.in_place import (
 )
 from kernels.grading.properties import counters, known_mistakes, load_balance, scratch_memory
 from kernels.grading.properties.rounding import rounded_once
+from kernels.grading.properties.wide_index import FAR, PRODUCTS, also_far
 
+_EXTREME = "Values may be infinite, as large as 1e30 or as small as 1e-30: none is limited, left out or taken for 0."
 _EVEN = {"B": range(3, 5), "S": range(4, 17, 4), "H": range(2, 5), "K": range(2, 4)}
 
 
-def _cases(vector: int) -> dict[str, dict[str, int]]:
+def _cases(vector: int) -> dict[str, dict[str, Any]]:
     """Rows begin at a multiple of `vector` elements, and some of them at no more."""
     return {
         "even": {"B": 3, "S": 8, "H": 4, "K": 2, "D": 64, "row": 512},
         "odd": {"B": 1, "S": 7, "H": 3, "K": 1, "D": 22, "row": 5 * 22 + 3 * vector},
-        "wide": {"B": 1, "S": 5, "H": 2, "K": 2, "D": 130, "row": 6 * 130 + vector},
+        "wide": {"B": 1, "S": 5, "H": 2, "K": 2, "D": 130, "row": 6 * 130 + vector, "kind": "extreme"},
         "one": {"B": 1, "S": 1, "H": 1, "K": 1, "D": 2, "row": 6},
-        "shared keys": {"B": 2, "S": 3, "H": 9, "K": 1, "D": 6, "row": 66 + vector},
+        "shared keys": {"B": 2, "S": 3, "H": 130, "K": 1, "D": 6, "row": 792 + vector},
         "long": {"B": 3, "S": 261, "H": 1, "K": 1, "D": 4, "row": 12},
+        "four pairs": {"B": 2, "S": 5, "H": 1, "K": 2, "D": 8, "row": 40 + vector},
         "large": {"B": 2, "S": 257, "H": 9, "K": 3, "D": 96, "row": 1440 + vector},
-        "apart": {"B": 2, "S": 5, "H": 2, "K": 1, "D": 10, "row": calls.APART},
+        "apart": {"B": 2, "S": 5, "H": 2, "K": 1, "D": 10, "row": FAR},
     }
 
 
@@ -46,11 +49,6 @@ def _drawn(vector: int) -> dict[str, dict[str, range]]:
         "wide": {"S": range(2, 9), "D": range(66, 160, 2), "row": range(960, 980, vector)},
         "shared keys": {"S": range(2, 7), "H": range(5, 12), "D": range(2, 30, 2), "row": range(390, 400, vector)},
     }
-
-
-def _far(hint: str) -> Property:
-    """Of the last stage: its case is tried when all else holds."""
-    return replace(properties.right("apart", name="also where an index needs 64 bits", hint=hint), stage="costs")
 
 
 def _rounded_once(output: str, *cases: str) -> Property:
@@ -91,17 +89,35 @@ def _exercise(
             ),
             others_left(output, "A position holds H heads of q, K of k and K of v. How many of them are yours?"),
             all_turned(
-                output, pairs, "Which heads does the loop go through, and which pairs and positions have a thread?"
+                output,
+                pairs,
+                {
+                    "extreme": _EXTREME,
+                    "": "Which heads does the loop go through, and which pairs and positions have a thread?",
+                },
             ),
             lengths_kept(
                 output,
                 pairs,
-                "Both results need both old features, so read both before you write either. One sign is a minus.",
+                {
+                    "extreme": _EXTREME,
+                    "H = 130": "H has no limit, and an array of a kernel's own has.",
+                    "": "Both results need both old features, so read both before you write either. One sign is a minus.",
+                },
             ),
             right(cases=("even",), name=said.rstrip(".")),
-            right(cases=tuple(cases)[1:-1], name="also for sizes that the blocks do not divide"),
+            right(
+                cases=tuple(cases)[1:-1],
+                name="also for sizes that the blocks do not divide, and for extreme values",
+                hint={"extreme": _EXTREME, "": f"{said} Compute one by hand."},
+            ),
             *([_rounded_once(output, *tuple(cases)[:-1])] if bf16 else []),
-            once(output, "load", "every number of q and k is read once", "Keep both of a pair in variables."),
+            once(
+                output,
+                "load",
+                "every number of q and k is read once",
+                {"v is not yours": "Where does the loop over the heads end?", "": "Keep both of a pair in variables."},
+            ),
             once(output, "store", "every number of q and k is written once", "How many threads have this pair?"),
             few_sectors(output, "load", "q and k are read in the fewest sectors", together),
             few_sectors(output, "store", "q and k are written in the fewest sectors", together),
@@ -124,10 +140,7 @@ def _exercise(
             scratch_memory.no_scratch_memory(
                 name="there is no other memory", advice="two variables of a thread hold its pair"
             ),
-            _far(
-                "The product of two ints is an int, that of an unsigned and an int an unsigned. The third position may begin "
-                "at 2 · 2³⁰, and the fifth at 4 · 2³⁰."
-            ),
+            also_far("apart", hint=f"{PRODUCTS} The third position may begin at 2 · 2³⁰, and the fifth at 4 · 2³⁰."),
         ),
     )
 

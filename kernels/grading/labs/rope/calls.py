@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from kernels.grading.exercise import Call
+from kernels.grading.properties.wide_index import FAR
 
 THREADS = (32, 4)  # a block: pairs, positions
-APART = 1 << 30  # a stride: an int does not count as far as the third position, and an unsigned not as far as the fifth
 Pairs = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
 
@@ -53,14 +53,20 @@ def call(
     dtype: torch.dtype,
     output: str,
     back: bool,
+    kind: str = "normal",
 ) -> Call:
     """H heads of q, then K of k and K of v, make a position; the next begins `row` elements further. `back`: by the negative
-    angles."""
-    apart = row >= APART
-    x = torch.randn(B, S, (H + 2 * K) * D if apart else row, generator=random).to(dtype)
+    angles. kind: of "extreme" values, positions have huge or tiny ones, and the first an infinite one."""
+    apart = row >= FAR
+    x = torch.randn(B, S, (H + 2 * K) * D if apart else row, generator=random)
+    if kind == "extreme":
+        x *= torch.tensor([1.0, 1e30, 1e-30])[torch.arange(S) % 3][:, None]
+        x[:, 0, 0] = torch.inf
+    x = x.to(dtype)
     # Where a sequence may begin: so that an angle of another position is another, also for the first.
     angles = (torch.arange(S) + 100)[:, None] * 10_000.0 ** (-torch.arange(0, D, 2) / D)
     cos, sin = angles.cos().float(), angles.sin().float()
+    cos[-1, -1], sin[-1, -1] = -1.0, 0.0  # half a turn
     turn = partial(turned, pairs, H=H, K=K, D=D)
     sign = -1 if back else 1
     args = {output: x, "cos": cos, "sin": sin, "S": S, "H": H, "K": K, "D": D, "row": row}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -50,7 +50,7 @@ def others_left(output: str, hint: str) -> Property:
     return Property("v and everything beyond stay as they are", broken, "writes", hint)
 
 
-def all_turned(output: str, pairs: Pairs, hint: str) -> Property:
+def all_turned(output: str, pairs: Pairs, hint: str | Mapping[str, str]) -> Property:
     """No pair of q and k is still what it was, but for those that a small angle hardly moves."""
 
     def broken(trials: Sequence[Trial]) -> str | None:
@@ -73,8 +73,8 @@ def all_turned(output: str, pairs: Pairs, hint: str) -> Property:
     return Property("every pair of q and k is turned", broken, "writes", hint)
 
 
-def lengths_kept(output: str, pairs: Pairs, hint: str) -> Property:
-    """The two features of a pair have the length that they had."""
+def lengths_kept(output: str, pairs: Pairs, hint: str | Mapping[str, str]) -> Property:
+    """The two features of a pair have the length that they had, if that is finite."""
 
     def lengths(trial: Trial, pairs: Pairs) -> list[torch.Tensor]:
         both = trial.call.args[output], trial.outputs[output]
@@ -82,7 +82,7 @@ def lengths_kept(output: str, pairs: Pairs, hint: str) -> Property:
 
     def changed(trial: Trial, pairs: Pairs) -> torch.Tensor:
         was, now = lengths(trial, pairs)
-        return ~((now - was).abs() <= _SAME * was)
+        return ~((now - was).abs() <= _SAME * was) & was.isfinite()
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in _near(trials):
@@ -104,7 +104,7 @@ def lengths_kept(output: str, pairs: Pairs, hint: str) -> Property:
     return Property("every pair keeps its length", broken, "right", hint)
 
 
-def once(output: str, kind: str, name: str, hint: str) -> Property:
+def once(output: str, kind: str, name: str, hint: str | Mapping[str, str]) -> Property:
     """As many bytes of q and k are loaded, or stored, as they have."""
 
     def broken(trial: Trial) -> str | None:
@@ -115,9 +115,13 @@ def once(output: str, kind: str, name: str, hint: str) -> Property:
             return None
         lines = ", ".join(str(one.line) for one in found)
         verb = "loaded" if kind == "load" else "stored"
+        H, K = trial.sizes["H"], trial.sizes["K"]
+        why = f"one thread owns a pair, and {VERBS[kind]} each of its numbers once"
+        if asked * (H + K) == fewest * (H + 2 * K):
+            why = f"so many have q, k and v, {H + 2 * K} heads, and v is not yours"
         return (
             f"{asked // size:,} numbers of {output} are {verb} by line{'s' * (len(found) > 1)} {lines}, and q and k have "
-            f"{fewest // size:,}: one thread owns a pair, and {VERBS[kind]} each of its numbers once"
+            f"{fewest // size:,}: {why}"
         )
 
     return counted(name, (), broken, hint)

@@ -14,11 +14,13 @@ _ANY_LENGTH = "also for lengths that are not multiples of a block"
 _AGAIN = "also for other values in the same shape"
 _STRIDES = "also where rows and heads lie elsewhere in memory"
 _LARGE = "stable where scores are near 10,000 or -10,000"
+_DEEP = "stable however far below 0 all scores lie"
 _CAUSAL = "causal: a query sees no key after its own"
 _OFFSET = "causal: the last query stands at the last key"
 _HALF = "also in float16 and bfloat16"
 _TF32 = "products of float32 are not rounded, on a GPU either"
 _FAR = "also where a head begins beyond 2³¹ elements"
+_Y_FAR = "also where a head of y begins beyond 2³¹ elements"
 _RACE = "no program depends on another"
 _ONE = "it is one launch"
 _Q = "q is read once"
@@ -183,6 +185,9 @@ MUTANTS = [
         ("a largest score of 0 before the first key", _START, _START.replace("-1e38", "0.0"), _LARGE),
         ("a largest score of -10,000 before the first key", _START, _START.replace("-1e38", "-1e4"), _LARGE),
         ("a largest score of -1,000 before the first key", _START, _START.replace("-1e38", "-1000.0"), _LARGE),
+        ("a largest score that begins as the lowest float16", _START, _START.replace("-1e38", "-65504.0"), _DEEP),
+        ("a largest score of -1e6 before the first key", _START, _START.replace("-1e38", "-1e6"), _DEEP),
+        ("a largest score of -1e9 before the first key", _START, _START.replace("-1e38", "-1e9"), _DEEP),
         ("no causal mask", _SEEN, "seen = N", _CAUSAL),
         ("a query does not see its own key", _SEEN, _SEEN.replace("rows + 1", "rows"), _CAUSAL),
         ("the key after its own, too", _SEEN, _SEEN.replace("rows + 1", "rows + 2"), _CAUSAL),
@@ -214,7 +219,10 @@ MUTANTS = [
         ("y in float32", _ALLOCATED, _ALLOCATED.replace("(H, M, D)", "(H, M, D, dtype=torch.float32)"), _HALF),
         ("lse in the tensors' type", _ALLOCATED, _ALLOCATED.replace(", dtype=torch.float32", ""), _HALF),
         ("products in TF32", _SCORES, _SCORES.replace(', input_precision="ieee"', ""), _TF32),
-        ("32 bits for the place of a head", "tl.program_id(1).to(tl.int64)", "tl.program_id(1)", _FAR),
+        ("32 bits for the place of a head", "tl.program_id(1).to(tl.int64)", "tl.program_id(1)", _Y_FAR),
+        ("32 bits for the place of a head of k", "head * k_head", "tl.program_id(1) * k_head", _FAR),
+        ("32 bits for the place of a head of y", "head * M + rows", "tl.program_id(1) * M + rows", _Y_FAR),
+        ("32 bits for a place in y", _STORE_Y, _STORE_Y.replace("places", "tl.cast(places, tl.int32)"), _Y_FAR),
         (
             "all programs leave a sum where the last one leaves its lse",
             _STORE_LSE,

@@ -25,7 +25,7 @@ ACCEPTED = {
         for start in range(0, N, BLOCK):
             tl.store(dx_ptr + row * N + start + lanes, tl.zeros((BLOCK,), dx_ptr.dtype.element_ty), start + lanes < N)
         return
-    largest_of = tl.full((BLOCK,), -3.0e38, tl.float32)
+    largest_of = tl.full((BLOCK,), -3.402823466e38, tl.float32)
     sum_of = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, N, BLOCK):
         x = tl.load(x_ptr + row * N + start + lanes, mask=start + lanes < N, other=float("-inf")).to(tl.float32)
@@ -59,7 +59,7 @@ def one_block(x_ptr, target_ptr, scale_ptr, loss_ptr, dx_ptr, N, BLOCK: tl.const
     target = tl.load(target_ptr + row)
     kept = target != -100
     x = tl.load(x_ptr + row * N + columns, mask=(columns < N) & kept, other=float("-inf")).to(tl.float32)
-    largest = tl.maximum(tl.max(x), -1e38)
+    largest = tl.maximum(tl.max(x), -3.402823466e38)
     e = tl.exp(x - largest)
     total = tl.sum(e)
     mine = columns == target
@@ -76,7 +76,7 @@ def many_blocks(x_ptr, target_ptr, scale_ptr, loss_ptr, dx_ptr, N, BLOCK: tl.con
     target = tl.load(target_ptr + row)
     kept = target != -100
     good = (target < N) & (target >= 0)
-    m, s = tl.full((), -1e38, tl.float32), tl.full((), 0.0, tl.float32)
+    m, s = tl.full((), -3.402823466e38, tl.float32), tl.full((), 0.0, tl.float32)
     for turn in range(tl.cdiv(N, BLOCK)):
         columns = turn * BLOCK + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * N + columns, (columns < N) & kept, float("-inf")).to(tl.float32) * 1.0
@@ -104,14 +104,14 @@ def cross_entropy(x, target):
         many_blocks[(M,)](x, target, scale, loss, dx, N, BLOCK=2048, num_warps=8)
     return loss, dx
 """,
-        "the lse in float64, and a gradient of its own for the target": _KERNEL
+        "differences in float64, and a gradient of its own for the target": _KERNEL
         + """    row, lanes = tl.program_id(0), tl.arange(0, BLOCK)
     target = tl.load(target_ptr + row)
     counts = target != -100
-    m, s = tl.full((), -3e38, tl.float32), tl.full((), 0.0, tl.float32)
+    m, s = tl.full((), -3.402823466e38, tl.float32), tl.full((), 0.0, tl.float32)
     for start in range(0, N, BLOCK):
         x = tl.load(x_ptr + row * N + start + lanes, (start + lanes < N) & counts, float("-inf")).to(tl.float32)
-        block = tl.maximum(tl.max(x), -3e38)
+        block = tl.maximum(tl.max(x), -3.402823466e38)
         part = tl.sum(tl.exp(x - block))
         if block > m:
             s = s * tl.exp(m - block) + part
@@ -120,12 +120,12 @@ def cross_entropy(x, target):
             s += part * tl.exp(block - m)
     known = (target >= 0) & (target < N)
     at = tl.load(x_ptr + row * N + target, known, float("nan")).to(tl.float64)
-    lse = tl.log(s).to(tl.float64) + m.to(tl.float64)
-    tl.store(loss_ptr + row, tl.where(counts, lse - at, 0.0).to(tl.float32))
+    largest, log = m.to(tl.float64), tl.log(s).to(tl.float64)
+    tl.store(loss_ptr + row, tl.where(counts, (largest - at) + log, 0.0).to(tl.float32))
     for start in range(0, N, BLOCK):
         columns = start + lanes
         x = tl.load(x_ptr + row * N + columns, (columns < N) & counts, 0.0).to(tl.float64)
-        p = tl.exp((x - lse).to(tl.float32))
+        p = tl.exp(((x - largest) - log).to(tl.float32))
         dx = tl.where(columns == target, p - 1, p) / tl.load(count_ptr)
         dx = tl.where(counts, tl.where(known, dx, float("nan")), 0.0)
         tl.store(dx_ptr + row * N + columns, dx, columns < N)
@@ -141,7 +141,7 @@ def fused(logits, targets, losses, gradients, M, N, ROWS: tl.constexpr, BLOCK: t
     target = tl.load(targets + rows, inside, -100)
     counts = target != -100
     known = (target >= 0) & (target < N)
-    largest = tl.full((ROWS,), -3.4e38, tl.float32)
+    largest = tl.full((ROWS,), -3.402823466e38, tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     for start in range(0, N, BLOCK):
         columns = start + tl.arange(0, BLOCK)

@@ -18,6 +18,7 @@ _WRITTEN = "every element of dx is written"
 _DX = "dx is the gradient of the mean loss"
 _DX_SIZES = "dx: for any number of classes"
 _DX_IGNORED = "dx: ignored rows do not count, and get zeros"
+_DX_COUNT = "dx: the count holds for any number of rows"
 _DX_CLASS = "dx: NaN where the target is no class"
 _DX_FAR = "dx: where all logits are far from 0"
 _DX_INFINITE = "dx: where some logits are −∞"
@@ -34,6 +35,7 @@ _STORED = "dx is written once"
 _WIDEST = "a block has at most 32,768 logits"
 _SHARED = "the programs share the rows"
 _COPIES = "no copies of x"
+_LAUNCHED = "many rows are launched, too"
 
 _TARGET = "target = tl.load(target_ptr + row)"
 _IS_CLASS = "is_class = (target >= 0) & (target < N)"
@@ -174,6 +176,7 @@ MUTANTS = [
             f"{_START}\n    seen = []\n    seen.append(target)",
             _COMPILES,
         ),
+        ("targets counted on the CPU", _COUNT, "count = (target.cpu() != -100).sum().to(x.device)", _DEVICE),
         ("a loss on the CPU", _EMPTY, "loss, dx = torch.empty(M), torch.empty_like(x)", _DEVICE),
         ("the gradient overwrites x", _EMPTY, "loss, dx = torch.empty(M, device=x.device), x", _GIVEN),
         ("max not rescaled", _SCALED, "", _LOSS),
@@ -245,6 +248,8 @@ MUTANTS = [
         ("the log-sum-exp first", _OF_ROW, "loss = (largest + tl.log(total)) - wanted", _LOSS_FAR),
         ("a largest value of 0 to begin with", _START, "largest, total = 0.0, 0.0", _LOSS_FAR),
         ("a largest value of -1,000 to begin with", _START, "largest, total = -1000.0, 0.0", _LOSS_FAR),
+        ("-1e30 to begin with", _START, "largest, total = -1e30, 0.0", _LOSS_FAR),
+        ("the lowest float in too few digits", _START, _START.replace("2823466e38", "2e38"), _LOSS_FAR),
         ("−∞ to begin with", _START, 'largest, total = float("-inf"), 0.0', _LOSS_INFINITE),
         (
             "−∞ is taken for a lowest number",
@@ -311,6 +316,10 @@ MUTANTS = [
             _STORE.replace("tl.where(counts, dx, 0.0)", "tl.where(counts, dx, 1.0 / N)"),
             _DX_IGNORED,
         ),
+        ("a count of 16 bits", _COUNT, _COUNT.replace("sum()", "sum(dtype=torch.int16)"), _DX_COUNT),
+        ("a count of 8 bits", _COUNT, _COUNT.replace("sum()", "sum(dtype=torch.uint8)"), _DX_COUNT),
+        ("a count in the dtype of x", _COUNT, _COUNT.replace("sum()", "sum(dtype=x.dtype)"), _DX_COUNT),
+        ("a count in float16", _COUNT, f"{_COUNT}.half()", _DX_COUNT),
         ("a softmax for no class", _NAN, "", _DX_CLASS),
         ("zeros for no class", _NAN, "dx = tl.where(is_class, dx, 0.0)", _DX_CLASS),
         (
@@ -368,6 +377,12 @@ MUTANTS = [
         ),
         ("two launches", _LAUNCH, f"{_LAUNCH}\n    {_LAUNCH}", _ONE),
         ("zeros where empty would do", _EMPTY, _EMPTY.replace("empty_like", "zeros_like"), _COUNTS),
+        (
+            "PyTorch says which targets are no class",
+            _COUNT,
+            f"target = torch.where((target < 0) & (target != -100) | (target >= N), N, target)\n    {_COUNT}",
+            _COUNTS,
+        ),
         ("x converted by PyTorch", _LAUNCH, _LAUNCH.replace("(x,", "(x.double().float().to(x.dtype),"), _COUNTS),
         (
             "the count as a number of the host's",
@@ -375,6 +390,7 @@ MUTANTS = [
             "count = torch.full_like(target[:1], int((target != -100).sum()))",
             _WAITS,
         ),
+        ("rows in bins", _COUNT, "count = torch.bincount((target != -100).int(), minlength=2)[1:]", _WAITS),
         (
             "only rows that count are chosen",
             _COUNT,
@@ -402,8 +418,16 @@ MUTANTS = [
         ),
         ("ignored rows are read, too", _THERE, "there = start + lanes < N", _SKIPPED),
         ("ignored rows are read for the gradient", _AGAIN_X, _AGAIN_X.replace(" & counts", ""), _SKIPPED),
+        (
+            "the first logit is read where the target is no class",
+            _WANTED,
+            "wanted = tl.load(x_ptr + tl.where(is_class, target, 0)).to(tl.float32)\n"
+            '    wanted = tl.where(is_class, wanted, float("nan"))',
+            _SKIPPED,
+        ),
         ("dx is scaled in a second store", _STORE, f"{_STORE.replace('dx, 0.0', 'p, 0.0')}\n        {_STORE}", _STORED),
         ("a block as long as the row", _LAUNCH, _LAUNCH.replace("1024", "triton.next_power_of_2(N)"), _WIDEST),
+        ("65,535 programs at most", _LAUNCH, _LAUNCH.replace("(M,)", "(min(M, 65535),)"), _LAUNCHED),
         ("one program does all rows", _RETURN, _ALL_ROWS, _SHARED),
         ("the logits kept in float32", _RETURN, _KEPT, _COPIES),
     )

@@ -12,6 +12,7 @@ _SCAN = """for (int apart = 1; apart < 32; apart *= 2) {
         if (lane >= apart) sum += before;
     }"""
 _GIVEN = "no sum includes a value that no lane provided"
+_INFINITE = "also where an element is infinite"
 _RUNNING = "y[i] is the sum of its stretch, from the first element to i"
 
 
@@ -40,6 +41,21 @@ _RUNNING_SUM = (
     ("the lane of the block", "lane = threadIdx.x % 32", "lane = threadIdx.x", _RUNNING),
     ("no result where a stretch is not full", "if (i < n) y[i]", "if (i / 32 < n / 32) y[i]", _GIVEN),
     ("whole stretches only", "i < n ? x[i] : 0", "i / 32 < n / 32 ? x[i] : 0", "also where a stretch is not full"),
+    ("times 0 or 1", "if (lane >= apart) sum += before;", "sum += (lane >= apart) * before;", _INFINITE),
+    (
+        "times 0 or 1, of the first lane",
+        _SCAN,
+        """for (int apart = 1; apart < 32; apart *= 2)
+        sum += (lane >= apart) * __shfl_sync(~0u, sum, max(lane - apart, 0));""",
+        _INFINITE,
+    ),
+    (
+        "times 0 or 1, around the end",
+        _SCAN,
+        """for (int apart = 1; apart < 32; apart *= 2)
+        sum += (lane >= apart) * __shfl_sync(~0u, sum, lane - apart & 31);""",
+        _INFINITE,
+    ),
     (
         "shared memory in place of shuffles",
         "float before = __shfl_up_sync(0xffffffff, sum, apart);",
@@ -52,6 +68,13 @@ _RUNNING_SUM = (
         _SCAN,
         "float own = sum;\n    sum = 0;\n    for (int k = 0; k < 32; ++k) {\n"
         "        float other = __shfl_sync(0xffffffff, own, k);\n        if (k <= lane) sum += other;\n    }",
+        "as many shuffles as it takes steps",
+    ),
+    ("a barrier at every step", "float before", "__syncthreads();\n        float before", "no barrier"),
+    (
+        "every value passed twice",
+        "if (lane >= apart) sum += before;",
+        "before = __shfl_sync(0xffffffff, before, lane);\n        if (lane >= apart) sum += before;",
         "as many shuffles as it takes steps",
     ),
     (
@@ -98,7 +121,16 @@ _FIRST_LARGEST = (
         _EQUAL,
     ),
     ("begun at the first place", "first = N;", "first = 0;", _LARGEST),
-    ("whole numbers", _BOTH, _BOTH.replace("__float_as_uint(x[n])", "(unsigned)x[n]"), _EQUAL),
+    ("whole numbers", _BOTH, _BOTH.replace("__float_as_uint(x[n])", "(unsigned)x[n]"), _LARGEST),
+    (
+        "nearly the largest",
+        _FOUND,
+        "if (x[n] >= __uint_as_float(most) * 0.999999f) atomicMin(&first, n);",
+        _LARGEST,
+    ),
+    ("a small difference", _FOUND, "if (fabsf(x[n] - __uint_as_float(most)) < 1e-3f) atomicMin(&first, n);", _LARGEST),
+    ("no difference", _FOUND, "if (x[n] - __uint_as_float(most) == 0) atomicMin(&first, n);", _LARGEST),
+    ("a row's place in 32 bits", "(long long)blockIdx.x", "blockIdx.x", "also for millions of rows"),
     (
         "places of 16 bits",
         _FOUND,
@@ -144,6 +176,12 @@ _FIRST_LARGEST = (
         _SEARCH,
         f"if (threadIdx.x == 0)\n    for (int n = N - 1; n >= 0; --n)\n        {_then('first = n;')}",
         "the threads share the row",
+    ),
+    (
+        "one warp searches",
+        _SEARCH,
+        f"if (threadIdx.x < 32)\n    for (int n = threadIdx.x; n < N; n += 32)\n        {_FOUND}",
+        "the warps share the row",
     ),
     (
         "turns, by a barrier each",

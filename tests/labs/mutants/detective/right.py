@@ -68,7 +68,7 @@ _BODIES = {
     }
     if (t == 0) y[blockIdx.x] = s[0];
 }""",
-        "shuffles": """    __shared__ float of_warp[32];
+        "shuffles": """    __shared__ float warp_parts[32];
     int t = threadIdx.x;
     float sum = x[blockIdx.x * blockDim.x + t];
     unsigned here = __ballot_sync(__activemask(), true);
@@ -76,10 +76,10 @@ _BODIES = {
         float other = __shfl_down_sync(here, sum, apart);
         if (here >> (t % 32 + apart) & 1 && t % 32 + apart < 32) sum += other;
     }
-    if (t % 32 == 0) of_warp[t / 32] = sum;
+    if (t % 32 == 0) warp_parts[t / 32] = sum;
     __syncthreads();
     if (t > 0) return;
-    for (int warp = 1; 32 * warp < blockDim.x; ++warp) sum += of_warp[warp];
+    for (int warp = 1; 32 * warp < blockDim.x; ++warp) sum += warp_parts[warp];
     y[blockIdx.x] = sum;
 }""",
     },

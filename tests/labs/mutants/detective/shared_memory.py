@@ -1,6 +1,6 @@
 """Wrong ways to fix the detective's kernels that pass values on in shared memory, among them what people try first."""
 
-from mutants import Mutant, with_bits_of_a_half
+from mutants import Mutant
 
 _INSIDE = "it stays inside its arrays"
 _COME = "all threads reach each barrier and shuffle"
@@ -41,6 +41,19 @@ _SMOOTH = (
         "(s[t] + s[t + 1] + s[t + 2])",
         "((i > 0 ? x[i - 1] : 0) + s[t + 1] + (i + 1 < n ? x[i + 1] : 0))",
         "x is read about once",
+    ),
+    (
+        "times 0 or 1",
+        "s[129] = i + 1 < n ? x[i + 1] : 0",
+        "s[129] = x[min(i + 1, n - 1)] * (i + 1 < n)",
+        "y[i] is the mean of three",
+    ),
+    ("places as floats", "i = blockIdx.x * 128 + t", "i = blockIdx.x * 128.0f + t", "also for millions of elements"),
+    (
+        "a guard that skips the barrier, after a return",
+        "__syncthreads();",
+        "if (blockIdx.x * 128 >= n) return;\n    if (i < n) __syncthreads();",
+        _COME,
     ),
     ("one more barrier", "    if (t == 0) s[0]", "    __syncthreads();\n    if (t == 0) s[0]", "one barrier a block"),
 )
@@ -105,6 +118,26 @@ _ROW_TOTAL = (
         "        if (t < half && t + half < blockDim.x) s[t] += s[t + half];\n        __syncthreads();\n    }",
         _ANY_BLOCK,
     ),
+    (
+        "times 0 or 1",
+        "if (t + half < left) s[t] += s[t + half];",
+        "if (t < half) s[t] += s[min(t + half, left - 1)] * (t + half < left);",
+        _ANY_BLOCK,
+    ),
+    (
+        "a row's place in an int",
+        "x[blockIdx.x * blockDim.x + t]",
+        "x[(int)(blockIdx.x * blockDim.x) + t]",
+        "also for millions of rows",
+    ),
+    (
+        "one thread adds all that no halving is left for",
+        _TREE,
+        "int left = blockDim.x;\n    for (; left % 2 == 0; left /= 2) {\n"
+        "        if (t < left / 2) s[t] += s[t + left / 2];\n        __syncthreads();\n    }\n"
+        "    if (t == 0) for (int k = 1; k < left; ++k) s[0] += s[k];",
+        "the threads share the additions",
+    ),
     ("two barriers a step", _STEP, f"{_STEP} __syncthreads();", "one barrier a step"),
 )
 
@@ -155,92 +188,12 @@ _HISTOGRAM = (
     ),
 )
 
-_TILE = "sum += fabsf(mine - tile[j]);\n        __syncthreads();"
-_ADD = "sum += fabsf(mine - tile[j]);"
-
-_DISTANCES = (
-    ("as it was given", _TILE, _ADD, _ORDER),
-    ("a barrier of warps only", _TILE, f"{_ADD}\n        __syncwarp();", _ORDER),
-    ("a fence", _TILE, f"{_ADD}\n        __threadfence_block();", _ORDER),
-    (
-        "the barrier in the wrong place",
-        f"// BEGIN SOLUTION\n        for (int j = 0; j < min(64, n - first); ++j)\n            {_TILE}",
-        f"__syncthreads();\n        for (int j = 0; j < min(64, n - first); ++j)\n            {_ADD}",
-        _ORDER,
-    ),
-    (
-        "the barrier before the tile is written only",
-        "tile[t] = x[first + t];\n        __syncthreads();",
-        "tile[t] = x[first + t];",
-        _ORDER,
-    ),
-    (
-        "a full tile assumed",
-        "x[first + t];\n        __syncthreads();",
-        "x[first + t];\n        n = max(n, first + 64);\n        __syncthreads();",
-        _INSIDE,
-    ),
-    ("a load without its guard", "if (first + t < n) tile", "tile", _INSIDE),
-    ("a shuffle for some", "float mine", "if (threadIdx.x < 7) __shfl_sync(~0u, 1, 0);\n    float mine", _COME),
-    ("threads to spare leave", "float mine", "if (i >= n) return;\n    float mine", _ORDER),
-    ("a guard that skips the barrier", _TILE, f"{_ADD}\n        if (first + t < n) __syncthreads();", _COME),
-    ("a division by 0", _TILE, _TILE.replace("[j]", "[j % (n / 256)]"), _INSIDE),
-    ("a step of nothing", "first += 64", "first += n / 1024", _ENDS),
-    (
-        "the point of the first block",
-        "i < n ? x[i] : 0",
-        "i < n ? x[t] : 0",
-        "y[i] is the sum of the distances to all points",
-    ),
-    ("a sum of no value at first", "sum = 0;", "sum;", "no race, and no uninitialised read"),
-    (
-        "a tile of eighths",
-        "tile[t] = x[first + t];",
-        "tile[t] = rintf(8 * x[first + t]) / 8;",
-        "y[i] is the sum of the distances to all points",
-    ),
-    (
-        "a tile of 16 bits",
-        "tile[t] = x[first + t];",
-        f"tile[t] = {with_bits_of_a_half('x[first + t]')};",
-        "y[i] is the sum of the distances to all points",
-    ),
-    ("whole tiles only", "first < n;", "first + 63 < n;", "also where the last tile is not full"),
-    (
-        "no tile",
-        _TILE,
-        "sum += fabsf(mine - x[first + j]);\n        __syncthreads();",
-        "x still goes through the tile",
-    ),
-    ("a tile read by atomics", _TILE, _TILE.replace("tile[j]", "atomicAdd(&tile[j], 0.0f)"), "no atomics"),
-    ("a barrier at every element", _TILE, f"{{ {_ADD} __syncthreads(); }}", "at most two barriers a tile"),
-    (
-        "all points in one tile, of 4,096",
-        "sum = 0;",
-        """sum = 0;
-    __shared__ float all[4096];
-    for (int j = t; j < n; j += 64) all[j] = x[j];
-    __syncthreads();
-    for (int j = 0; j < n; ++j) sum += fabsf(mine - all[j]);
-    if (i < n) y[i] = sum;
-    return;""",
-        _ENDS,
-    ),
-    (
-        "the first 4,096 points",
-        "first < n;",
-        "first < min(n, 4096);",
-        "also for 4,160 points",
-    ),
-)
-
 MUTANTS = [
     Mutant(exercise, *mutant)
     for exercise, mutants in (
         ("smooth", _SMOOTH),
         ("row_total", _ROW_TOTAL),
         ("histogram", _HISTOGRAM),
-        ("distances", _DISTANCES),
     )
     for mutant in mutants
 ]

@@ -38,21 +38,26 @@ _DRILLS = {
         f"{_I} float own = i < n ? x[i] : 0, before = __shfl_up_sync(~0u, own, 1);\n"
         "if (i < n) y[i] = threadIdx.x ? own - before : own;",
     ),
-    "atomic additions": (
+    "sums of warps by shuffles": (
         "dot(float* y, float* a, float* b, int n)",
-        "__shared__ float sum; int t = threadIdx.x; if (t == 0) sum = 0; __syncthreads();\n"
-        "if (t < n) atomicAdd(&sum, a[t] * b[t]); __syncthreads(); if (t == 0) y[0] = sum;",
+        "__shared__ float of[4]; int t = threadIdx.x; float sum = t < n ? a[t] * b[t] : 0;\n"
+        "for (int half = 16; half; half /= 2) sum += __shfl_down_sync(~0u, sum, half);\n"
+        "if (t % 32 == 0) of[t / 32] = sum; __syncthreads(); if (t == 0) y[0] = of[0] + of[1] + of[2] + of[3];",
     ),
-    "atomic additions a row": (
+    "neighbours first": (
         "axis_sum(float* y, float* x, int N)",
-        "__shared__ float sum; int t = threadIdx.x; if (t == 0) sum = 0; __syncthreads();\n"
-        "for (int j = t; j < N; j += 64) atomicAdd(&sum, x[blockIdx.x * N + j]);\n"
-        "__syncthreads(); if (t == 0) y[blockIdx.x] = sum;",
+        "__shared__ float part[64]; int t = threadIdx.x; float sum = 0;\n"
+        "for (int j = t; j < N; j += 64) sum += x[blockIdx.x * N + j];\n"
+        "part[t] = sum; __syncthreads(); for (int step = 1; step < 64; step *= 2) {\n"
+        "    if (t % (2 * step) == 0) part[t] += part[t + step]; __syncthreads();\n"
+        "}\nif (t == 0) y[blockIdx.x] = part[0];",
     ),
-    "each its own sum": (
+    "two arrays in turn": (
         "prefix_sum(float* y, float* x, int n)",
-        "__shared__ float all[128]; int t = threadIdx.x; if (t < n) all[t] = x[t]; __syncthreads(); float sum = 0;\n"
-        "for (int i = 0; i <= t && t < n; i++) sum += all[i]; if (t < n) y[t] = sum;",
+        "__shared__ float sum[2][128]; int t = threadIdx.x, at = 0; sum[0][t] = t < n ? x[t] : 0; __syncthreads();\n"
+        "for (int step = 1; step < 128; step *= 2, at = 1 - at) {\n"
+        "    sum[1 - at][t] = sum[at][t] + (t < step ? 0 : sum[at][t - step]); __syncthreads();\n"
+        "}\nif (t < n) y[t] = sum[at][t];",
     ),
     "exponentials kept": (
         "softmax_row(float* y, float* x, int N)",

@@ -62,6 +62,14 @@ MUTANTS = [
             _INSIDE,
         ),
         (
+            "words of four values, also the last",
+            _COUNT,
+            f"if (row % 4) {_COUNT}\n    else for (; i < (N + 3) / 4; i += apart)\n"
+            "        for (unsigned of = ((const unsigned*)x)[i], k = 0; k < 4 && 4 * i + k < N; ++k, of >>= 8)\n"
+            "            atomicAdd(&own[of & 255], 1);",
+            _INSIDE,
+        ),
+        (
             "a barrier for threads with a value",
             _COUNT,
             f"{_VALUES} {{\n        {_ADD}\n        __syncthreads();\n    }}",
@@ -148,6 +156,14 @@ MUTANTS = [
             f"    {_OUT_ROW}\n    {_BINS_LOOP} {{\n"
             "        const unsigned both = own[b / 2], of = b % 2 ? both >> 16 : both & 65535;\n"
             "        if (of) atomicAdd(&counts[b], (int)of);\n    }",
+            _ALIKE,
+        ),
+        (
+            "a stretch for each block, divided in 32 bits",
+            f"{_FIRST}\n    {_COUNT}",
+            "const int end = N * (blockIdx.x + 1) / gridDim.x;\n"
+            "    int i = N * blockIdx.x / gridDim.x + threadIdx.x;\n"
+            f"    for (; i < end; i += blockDim.x) {_ADD}",
             _ALIKE,
         ),
         ("bins of 16 bits at the end", _OUT, _OUT.replace(", own[b]", ", (unsigned short)own[b]"), _ALIKE),
@@ -241,7 +257,7 @@ MUTANTS = [
         (
             "bins of a block in global memory",
             f"{_HEAD}\n    {_OWN}",
-            f"__device__ int of_all[4096][256];\n{_HEAD}\n    int* own = of_all[blockIdx.y * gridDim.x + blockIdx.x];",
+            f"__device__ int tables[4096][256];\n{_HEAD}\n    int* own = tables[blockIdx.y * gridDim.x + blockIdx.x];",
             _GLOBAL,
         ),
         (
@@ -260,17 +276,17 @@ _SIGNED = "__global__ void count_values(int* counts, const unsigned char* x, int
 
 ACCEPTED = {
     "bins of each warp": _SIGNED
-    + """    __shared__ int of_warp[32][256];
+    + """    __shared__ int warp_parts[32][256];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = (blockDim.x + 31) / 32;
-    for (int b = lane; b < bins; b += 32) of_warp[warp][b] = 0;
+    for (int b = lane; b < bins; b += 32) warp_parts[warp][b] = 0;
     __syncwarp();
     const unsigned char* values = x + (long long)row * blockIdx.y;
     for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < N; i += blockDim.x * gridDim.x)
-        atomicAdd(of_warp[warp] + values[i], 1);
+        atomicAdd(warp_parts[warp] + values[i], 1);
     __syncthreads();
     for (int b = threadIdx.x; b < bins; b += blockDim.x) {
         int sum = 0;
-        for (int w = 0; w < warps; w++) sum += of_warp[w][b];
+        for (int w = 0; w < warps; w++) sum += warp_parts[w][b];
         atomicAdd(counts + blockIdx.y * bins + b, sum);
     }
 }""",
@@ -288,6 +304,34 @@ ACCEPTED = {
         for (int w = 0; w < warps; ++w) n += own[w][b];
         if (n > 0) atomicAdd(&counts[blockIdx.y * bins + b], n);
     }
+}""",
+    "zeros in a register": _SIGNED
+    + """    __shared__ int own[256];
+    for (int b = threadIdx.x; b < bins; b += blockDim.x) own[b] = 0;
+    __syncthreads();
+    int zeros = 0;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < N; i += gridDim.x * blockDim.x)
+        if (const int of = x[(size_t)blockIdx.y * row + i]) atomicAdd(&own[of], 1);
+        else ++zeros;
+    atomicAdd(&own[0], zeros);
+    __syncthreads();
+    for (int b = threadIdx.x; b < bins; b += blockDim.x) atomicAdd(&counts[blockIdx.y * bins + b], own[b]);
+}""",
+    "a head and a tail beside words": _SIGNED
+    + """    __shared__ int own[256];
+    for (int b = threadIdx.x; b < bins; b += blockDim.x) own[b] = 0;
+    __syncthreads();
+    x += (size_t)blockIdx.y * row;
+    const int first = blockIdx.x * blockDim.x + threadIdx.x, apart = gridDim.x * blockDim.x;
+    const int head = min(N, (int)(-(size_t)x & 3)), words = (N - head) / 4;
+    if (first < head) atomicAdd(&own[x[first]], 1);
+    for (int i = first; i < words; i += apart) {
+        const uchar4 of = ((const uchar4*)(x + head))[i];
+        atomicAdd(&own[of.x], 1), atomicAdd(&own[of.y], 1), atomicAdd(&own[of.z], 1), atomicAdd(&own[of.w], 1);
+    }
+    for (int i = first + head + 4 * words; i < N; i += apart) atomicAdd(&own[x[i]], 1);
+    __syncthreads();
+    for (int b = threadIdx.x; b < bins; b += blockDim.x) atomicAdd(&counts[blockIdx.y * bins + b], own[b]);
 }""",
     "lanes that agree first": _SIGNED
     + """    __shared__ unsigned own[256];

@@ -59,6 +59,7 @@ MUTANTS = [
     Mutant("cumulative_sums", mistake, search, replace, broken)
     for mistake, search, replace, broken in (
         ("a load without its guard", _LOAD, "long long sum = x[j];", _INSIDE),
+        ("a load guarded by what a row takes", _LOAD, _LOAD.replace("j < N", "j < row"), _INSIDE),
         ("a store without its guard", _STORE, "y[j] = sum;", _INSIDE),
         ("eight warps at most", _ARRAY, _ARRAY.replace("32", "8"), _INSIDE),
         ("32 totals in every block", _WARPS_LOOP, _WARPS_LOOP.replace("blockDim.x / 32", "32"), _ORDER),
@@ -285,6 +286,7 @@ MUTANTS = [
         ("places in 32 bits", _ROW, "x += (int)blockIdx.x * row;", _FAR),
         ("places in 32 bits without a sign", _ROW, "x += blockIdx.x * row;", _FAR),
         ("64 bits that come too late", _ROW, "x += (size_t)(blockIdx.x * row);", _FAR),
+        ("the place in y in 32 bits", _TO, "y += blockIdx.x * N;", _FAR),
     )
 ]
 
@@ -326,14 +328,14 @@ ACCEPTED = {
 }""",
     "totals scanned by every warp": _WITHIN
     + _BEGIN
-    + """    __shared__ long long of_warp[64];
+    + """    __shared__ long long warp_parts[64];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     x += (unsigned long long)row * blockIdx.x;
     long long carry = 0;
     for (int turn = 0; turn * (int)blockDim.x < N; turn++) {
         const int j = turn * blockDim.x + threadIdx.x;
         const long long sum = within_warp(j < N ? x[j] : 0);
-        long long* totals = of_warp + (turn & 1) * 32;
+        long long* totals = warp_parts + (turn & 1) * 32;
         if (lane == 31) totals[warp] = sum;
         __syncthreads();
         const long long upto = within_warp(lane < blockDim.x / 32 ? totals[lane] : 0);
@@ -344,7 +346,7 @@ ACCEPTED = {
 }""",
     "vector loads where rows allow": _WITHIN
     + _BEGIN
-    + """    __shared__ long long of_warp[2][32];
+    + """    __shared__ long long warp_parts[2][32];
     const int warp = threadIdx.x / 32, each = row % 2 == 0 && N % 2 == 0 ? 2 : 1;
     x += size_t(blockIdx.x) * row;
     y += size_t(blockIdx.x) * N;
@@ -360,11 +362,11 @@ ACCEPTED = {
             one = both = x[j];
         }
         const long long sum = within_warp(both);
-        if (threadIdx.x % 32 == 31) of_warp[turn][warp] = sum;
+        if (threadIdx.x % 32 == 31) warp_parts[turn][warp] = sum;
         __syncthreads();
         long long before = carry + sum - both;
         for (int w = 0; w < blockDim.x / 32; ++w) {
-            const long long total = of_warp[turn][w];
+            const long long total = warp_parts[turn][w];
             before += w < warp ? total : 0;
             carry += total;
         }

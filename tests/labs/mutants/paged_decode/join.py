@@ -12,6 +12,7 @@ _Y = "y is the mean of values by all exponentials"
 _LSE = "lse is the logarithm of the sum of exponentials"
 _ANY_D = "also for one part, and for any D"
 _GAPS = "also where some parts have no keys"
+_HEAVY = "also where a part of millions of keys lies far below"
 _MANY = "also where there are more parts than threads"
 _ONCE = "values are read once, in the fewest sectors"
 _STORES = "y is written once, in the fewest sectors"
@@ -52,12 +53,13 @@ MUTANTS = [
         (
             "as many factors as fit",
             _ZERO,
-            "__shared__ float kept[2048];\n"
+            "__shared__ float kept[4096];\n"
             f"    for (int i = d; i < parts; i += D) kept[i] = largest[first + i];\n    __syncthreads();\n    {_ZERO}",
             _INSIDE,
         ),
         ("a barrier for the first warp", _ZERO, f"if (d < 32) __syncthreads();\n    {_ZERO}", _MEET),
         ("a loop that begins again", _LOOP, _LOOP.replace("++i", "i += D / 1024"), _ENDS),
+        ("values in 32 bits", _VALUE, _VALUE.replace("i * D", "(unsigned)i * D"), "also for millions of sequences"),
         ("sequences that share y", _OUT, _OUT.replace("(size_t)s * D + d", "d"), _ORDER),
         (
             "factors that are read before they are there",
@@ -82,9 +84,9 @@ MUTANTS = [
             "the largest of the last part",
             _TOP,
             _TOP.replace("fmaxf(m, largest[first + i])", "largest[first + i]"),
-            _GAPS,
+            _ANY_D,
         ),
-        ("the largest of the first part", _TOP, _TOP.replace("i < parts", "i < 1"), _GAPS),
+        ("the largest of the first part", _TOP, _TOP.replace("i < parts", "i < 1"), _ANY_D),
         ("a largest that begins with 0", _BEGIN, "float m = 0.0f;", _Y),
         ("sums that do not fade", _SUM, "sum += sums[i];", _Y),
         ("values that do not fade", _VALUE, _VALUE.replace("fade * ", ""), _Y),
@@ -102,9 +104,20 @@ MUTANTS = [
         ("the largest for the lse", _STATE, _STATE.replace("m + logf(sum)", "sum > 0.0f ? m : -INFINITY"), _LSE),
         ("the lse of the last part", _STATE, _STATE.replace("m +", "largest[first + parts - 1] +"), _LSE),
         ("512 features, again and again", _VALUE, _VALUE.replace("+ d", "+ d % 512"), _ANY_D),
-        ("a largest that begins with the lowest half", _BEGIN, "float m = -65504.0f;", _GAPS),
+        ("a largest that begins with the lowest half", _BEGIN, "float m = -65504.0f;", _ANY_D),
+        ("a largest that begins with -1e30", _BEGIN, "float m = -1e30f;", _ANY_D),
+        (
+            "half of the threads, and half of those",
+            f"{_BEGIN}\n    {_TOP}",
+            "__shared__ float all[1024];\n    all[d] = LOWEST;\n"
+            "    for (int i = d; i < parts; i += D) all[d] = fmaxf(all[d], largest[first + i]);\n    __syncthreads();\n"
+            "    for (int half = D / 2; half; half /= 2) {\n        if (d < half) all[d] = fmaxf(all[d], all[d + half]);\n"
+            "        __syncthreads();\n    }\n    const float m = all[0];",
+            _ANY_D,
+        ),
         ("a loop that ends at a part without keys", _FADE, f"if (sums[i] == 0.0f) break;\n        {_FADE}", _GAPS),
         ("parts without keys count 1", _SUM, "sum += sums[i] > 0.0f ? fade * sums[i] : m > LOWEST;", _GAPS),
+        ("parts with small factors are left out", _FADE, f"{_FADE}\n        if (fade < 1e-7f) continue;", _HEAVY),
         ("as many parts as lanes", _LOOP, _LOOP.replace("first + parts", "first + min(parts, 32)"), _MANY),
         (
             "values that are read twice",
@@ -126,10 +139,10 @@ MUTANTS = [
             _LANES,
         ),
         (
-            "the largest is found anew for each part",
+            "the largest is found anew for every sixteenth part",
             _FADE,
-            "const volatile float* all = largest + first;\n        float top = LOWEST;\n"
-            "        for (int o = 0; o < parts; ++o) top = fmaxf(top, all[o]);\n"
+            "const volatile float* all = largest + first;\n        float top = m;\n"
+            "        for (int o = 0; i % 16 == 0 && o < parts; ++o) top = fmaxf(top, all[o]);\n"
             "        const float fade = expf(largest[i] - top);",
             _FEW,
         ),
@@ -173,7 +186,8 @@ ACCEPTED = {
 }""",
     "the largest by lanes, factors in shared memory": _GIVEN
     + """    __shared__ float factors[32];
-    const int lane = threadIdx.x & 31, at = blockIdx.x * parts;
+    const int lane = threadIdx.x & 31;
+    const size_t at = (size_t)blockIdx.x * parts;
     float m = LOWEST;
     for (int i = lane; i < parts; i += 32) m = fmaxf(m, largest[at + i]);
     m = warp_max(m);
@@ -217,7 +231,8 @@ ACCEPTED = {
     if (d == 0) lse[blockIdx.x] = top + logf(total);
 }""",
     "four features a thread, backwards, factors by shuffles": _GIVEN
-    + """    const int lane = threadIdx.x % 32, d = threadIdx.x, at = blockIdx.x * parts;
+    + """    const int lane = threadIdx.x % 32, d = threadIdx.x;
+    const size_t at = (size_t)blockIdx.x * parts;
     float m = LOWEST, total = 0.0f;
     for (int i = lane; i < parts; i += 32) m = fmaxf(m, largest[at + i]);
     m = warp_max(m);

@@ -91,6 +91,13 @@ MUTANTS = [
             "        const int n = min(32, whole - (int)start), j = start + lane;",
             _BEHIND,
         ),
+        (
+            "a part that begins in 32 bits",
+            "long long start = (long long)blockIdx.x * keys;",
+            "long long start = (int)(blockIdx.x * keys);",
+            _INSIDE,
+        ),
+        ("a part that begins in 32 bits without a sign", _START, "long long start = blockIdx.x * keys;", _EMPTY),
         ("lowest of all is -infinity", _BEGIN, _BEGIN.replace("LOWEST", "-INFINITY"), _EMPTY),
         ("a largest score that begins with 0", _BEGIN, _BEGIN.replace("LOWEST", "0.0f"), _LARGEST),
         ("a smallest float that is above 0", _BEGIN, _BEGIN.replace("LOWEST", "1.17549435e-38f"), _LARGEST),
@@ -130,6 +137,14 @@ MUTANTS = [
         ("32 features", _ADD, _ADD.replace("row + d", "row + lane"), _VALUES),
         ("the first row of v", _ADD, _ADD.replace("row + d", "row - row + d"), _VALUES),
         ("values with the bits of a half", _OUT, _OUT.replace("value;", f"{with_bits_of_a_half('value')};"), _VALUES),
+        ("pages by a float's division", _PAGE, _PAGE.replace("j / rows", "(int)(j * (1.0f / rows))"), _ANY_PART),
+        (
+            "a largest score that begins with -1e30",
+            _BEGIN,
+            _BEGIN.replace("LOWEST", "start < end ? -1e30f : LOWEST"),
+            _ANY_PART,
+        ),
+        ("scores of a thousand at most", _X, _X.replace("scores[lane]", "fminf(scores[lane], 1000)"), _ANY_PART),
         ("pages whole, however a part begins", _TILES, f"start = start / rows * rows;\n    {_TILES}", _ANY_PART),
         ("at most 64 features", _DOT, _DOT.replace("f < D", "f < min(D, 64)"), _ANY_PART),
         ("at most 512 features", _DOT, _DOT.replace("f < D", "f < min(D, 512)"), _ANY_PART),
@@ -140,6 +155,20 @@ MUTANTS = [
             _INSIDE,
         ),
         ("at most 1,024 keys", _END, _END.replace("start + keys", "start + min(keys, 1024)"), _LONG),
+        (
+            "weights below a millionth left out",
+            _WEIGHT,
+            _WEIGHT.replace("lane < n", "lane < n && x - top > -13.8155f"),
+            _LONG,
+        ),
+        (
+            "a number is read behind the last page's",
+            _BEGIN,
+            "const volatile int* behind = &table[(lengths[s] + rows - 1) / rows];\n"
+            "    if (d == 0 && behind < &table[width]) behind[0];\n"
+            f"    {_BEGIN}",
+            _INSIDE,
+        ),
         (
             "keys that are read twice",
             _WHOLE_DOT,
@@ -234,7 +263,8 @@ ACCEPTED = {
     + """    __shared__ float scores[16];
     const unsigned d = threadIdx.x, warp = d >> 5, lane = d & 31;
     const int* pages = table + blockIdx.y * width;
-    const int first = blockIdx.x * keys, last = min(first + keys, lengths[blockIdx.y]);
+    const int length = lengths[blockIdx.y], first = (int)min((long long)blockIdx.x * keys, (long long)length);
+    const int last = first + min(keys, length - first);
     float m = -INFINITY, l = 0, a = 0;
     for (int start = first; start < last; start += 16) {
         for (int j = start + warp; j < min(start + 16, last); j += D / 32) {
@@ -267,7 +297,8 @@ ACCEPTED = {
     + """    __shared__ float scores[2][32];
     __shared__ long long places[2][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, s = blockIdx.y;
-    const int begin = blockIdx.x * keys, count = min(keys, lengths[s] - begin);
+    const long long left = lengths[s] - (long long)blockIdx.x * keys;
+    const int count = (int)max(min((long long)keys, left), 0LL), begin = count ? blockIdx.x * keys : 0;
     const float scale = rsqrtf((float)D) * 1.4426950408889634f;
     float m = LOWEST, sum = 0, value = 0;
     for (int tile = 0, set = 0; tile < count; tile += 32, set ^= 1) {
@@ -328,8 +359,9 @@ ACCEPTED = {
 }""",
     "vectors of four features of k": _GIVEN
     + """    __shared__ float scores[32];
-    const int d = threadIdx.x, lane = d % 32, s = blockIdx.y, first = blockIdx.x * keys;
-    const int end = min(first + keys, lengths[s]);
+    const int d = threadIdx.x, lane = d % 32, s = blockIdx.y;
+    const int first = (int)min((long long)blockIdx.x * keys, (long long)lengths[s]);
+    const int end = first + min(keys, lengths[s] - first);
     const auto place = [&](int j) { return (size_t)table[s * width + j / rows] * stride + j % rows * D; };
     float m = LOWEST, sum = 0.0f, value = 0.0f;
     for (int start = first; start < end; start += 32) {

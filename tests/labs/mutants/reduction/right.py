@@ -10,7 +10,7 @@ ACCEPTED = {
     float v = -INFINITY;
     int i = 0x7fffffff;
     for (int n = threadIdx.x; n < N; n += 256) {
-        float candidate = x[blockIdx.x * N + n];
+        float candidate = x[(size_t)blockIdx.x * N + n];
         if (candidate > v || i == 0x7fffffff) v = candidate, i = n;
     }
     for (int apart = 16; apart; apart >>= 1) {
@@ -34,16 +34,16 @@ ACCEPTED = {
 }
 """
         + _HEAD
-        + """    __shared__ unsigned long long of_warp[8];
+        + """    __shared__ unsigned long long warp_parts[8];
     unsigned long long best = 0;
-    for (int n = threadIdx.x; n < N; n += blockDim.x) best = max(best, packed(x[blockIdx.x * N + n], n));
+    for (int n = threadIdx.x; n < N; n += blockDim.x) best = max(best, packed(x[(size_t)blockIdx.x * N + n], n));
     for (int apart = 1; apart < 32; apart *= 2) best = max(best, __shfl_xor_sync(0xffffffffu, best, apart));
-    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = best;
+    if (threadIdx.x % 32 == 0) warp_parts[threadIdx.x / 32] = best;
     __syncthreads();
     if (threadIdx.x == 0) {
-        for (int warp = 1; warp < 8; ++warp) best = max(best, of_warp[warp]);
+        for (int warp = 1; warp < 8; ++warp) best = max(best, warp_parts[warp]);
         int n = ~(unsigned)best;
-        value[blockIdx.x] = x[blockIdx.x * N + n];
+        value[blockIdx.x] = x[(size_t)blockIdx.x * N + n];
         index[blockIdx.x] = n;
     }
 }""",

@@ -11,7 +11,7 @@ _ANY_SIZE = "also for rows that are not multiples of the block"
 _NEGATIVE = "also where all values are negative"
 _TIES = "of equal values, the first"
 _READS = "x is read in the fewest sectors"
-_LANES = "only one lane of a warp writes to shared memory"
+_LANES = "a warp writes one pair to shared memory"
 _BARRIERS = "at most two barriers a row"
 _COME = "all threads reach each barrier and shuffle"
 _LONG = "also for a very long row"
@@ -20,7 +20,9 @@ _SHARED = "all warps of all blocks share the rows"
 _STEPS = "five steps within a warp"
 _ATOMICS = "lanes do not meet by atomics"
 _DETOUR = "nothing passes through global memory"
+_FAR = "also where an index needs 64 bits"
 
+_ROW = "x += (long long)blockIdx.x * N;"
 _LOOP = "for (int n = threadIdx.x; n < N; n += blockDim.x)"
 _LEAVE = "if (lane == 0) { values[warp] = v; indices[warp] = i; }"
 _BEST = """__device__ void best_of_warp(float& v, int& i)
@@ -111,6 +113,14 @@ MUTANTS = [
     for (int each = 1; each < 8; ++each)
         if (values[each] > v) v = values[each], i = indices[each];""",
             _TIES,
+        ),
+        ("nearly equal is equal", "other_v > v ||", "other_v > v && other_v - v > 1e-6f ||", _TIES),
+        ("equal where the difference is 0", "other_v == v &&", "other_v - v == 0 &&", _INFINITE),
+        (
+            "a thread stops at a number that looks like infinity",
+            "take_better(v, i, x[n], n);",
+            "if (v < 1e30f) take_better(v, i, x[n], n);",
+            _INFINITE,
         ),
         (
             "−0 is less than 0",
@@ -275,5 +285,20 @@ MUTANTS = [
             "for (int s = 0; s < 5; ++s) __syncthreads(); if (warp > 0) return;",
             _BARRIERS,
         ),
+        (
+            "two pairs joined by their values alone",
+            f"{_LOOP}\n        take_better(v, i, x[n], n);",
+            """float w = least;
+    int k = N, n = threadIdx.x;
+    for (; n + 256 < N; n += 512) {
+        take_better(v, i, x[n], n);
+        take_better(w, k, x[n + 256], n + 256);
+    }
+    if (n < N) take_better(v, i, x[n], n);
+    if (w > v) { v = w; i = k; }""",
+            _TIES,
+        ),
+        ("a row's place in 32 bits", _ROW, "x += (int)blockIdx.x * N;", _FAR),
+        ("a row's place in 32 bits without a sign", _ROW, "x += blockIdx.x * N;", _FAR),
     )
 ]

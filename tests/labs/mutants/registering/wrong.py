@@ -32,6 +32,9 @@ _ONE_LAUNCH = "it is one launch"
 _BACKWARD_OP = '@torch.library.custom_op("course::rms_norm_backward", mutates_args=())'
 _FORWARD = "return launch_forward(x.contiguous(), eps)"
 _BACKWARD = "return launch_backward(dy.contiguous(), x.contiguous(), eps)"
+_UPDATED = "    launch_ema(new, value.contiguous(), decay)\n    average.copy_(new)"
+_COLUMNS = "dy.contiguous()", "dy if dy.stride(1) == 1 else dy.contiguous()"
+_FURTHER = "dy.contiguous()", "dy if dy.stride(0) == dy.shape[1] else dy.contiguous()"
 _SHAPE = "@rms_norm.register_fake\ndef _(x, eps):\n    return x.new_empty(x.shape)"
 _BACKWARD_SHAPE = "@rms_norm_backward.register_fake\ndef _(dy, x, eps):\n    return x.new_empty(x.shape)"
 _REGISTERED = "rms_norm.register_autograd(backward, setup_context=save)"
@@ -130,6 +133,8 @@ MUTANTS = [
         ),
         ("dy overlooked", "rms_norm_backward(dy, x", "rms_norm_backward(torch.ones_like(dy), x", _DX),
         ("strides of dy overlooked", _BACKWARD, _BACKWARD.replace("dy.contiguous()", "dy"), _DX_STRIDES),
+        ("copied where columns are apart", _BACKWARD, _BACKWARD.replace(*_COLUMNS), _DX_STRIDES),
+        ("copied where rows are further apart", _BACKWARD, _BACKWARD.replace(*_FURTHER), _DX_STRIDES),
         ("strides of x overlooked", _BACKWARD, _BACKWARD.replace("x.contiguous()", "x"), _DX_STRIDES),
         (
             "x as an attribute",
@@ -244,6 +249,18 @@ MUTANTS = [
             _fake("return x.new_empty(x.shape) if x.shape[0] == 3 else x.new_empty(x.shape)"),
             _ONCE,
         ),
+        (
+            "a fake implementation that asks whether there are many columns",
+            _SHAPE,
+            _fake("return x.new_empty(x.shape) if x.shape[1] > 4096 else x.new_empty(x.shape)"),
+            _ONCE,
+        ),
+        (
+            "one column is always 1",
+            _FORWARD,
+            f"if x.shape[1] == 1:\n        return torch.ones_like(x)\n    {_FORWARD}",
+            _Y_STRIDES,
+        ),
     )
 ] + [
     Mutant("ema_", mistake, search, replace, broken)
@@ -257,6 +274,13 @@ MUTANTS = [
             "new = torch.empty(average.shape, dtype=average.dtype).copy_(average)",
             _DEVICE,
         ),
+        (
+            "no copies of what lies alike",
+            "new = average.contiguous()",
+            "if average.stride() == value.stride():\n        return launch_ema(average, value, decay)\n"
+            "    new = average.contiguous()",
+            _AVERAGE_STRIDES,
+        ),
         ("value and average exchanged", "launch_ema(new, value.contiguous()", "launch_ema(value, new", _AVERAGE),
         ("decay from the other end", "value.contiguous(), decay)", "value.contiguous(), 1 - decay)", _AVERAGE),
         (
@@ -266,6 +290,13 @@ MUTANTS = [
             _AVERAGE_STRIDES,
         ),
         ("strides of value overlooked", "value.contiguous()", "value", _AVERAGE_STRIDES),
+        ("average made to be the copy", "average.copy_(new)", "average.data = new", _AVERAGE_STRIDES),
+        (
+            "a copy kept by shape",
+            f"new = average.contiguous()\n{_UPDATED}",
+            f"new = KEPT.setdefault(average.shape, average.contiguous())\n{_UPDATED}\n\n\nKEPT = {{}}",
+            _AVERAGE_STRIDES,
+        ),
         ("what the copy became is lost", "average.copy_(new)", "pass", _AVERAGE_STRIDES),
         (
             "rows of the wider matrix",

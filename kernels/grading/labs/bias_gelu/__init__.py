@@ -10,6 +10,7 @@ import torch
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property, Trial
+from kernels.grading.labs.bias_gelu.large import ONE_BLOCK, launched_for_all, observed
 from kernels.grading.properties import known_mistakes, launches, load_balance, scratch_memory
 from kernels.grading.properties.rounding import rounded_once
 from kernels.grading.python import devices, triton_compile
@@ -54,7 +55,6 @@ _OVERFLOW = "x + bias rounded to float16: beyond 65,504 it is infinite, and -inf
 
 _right = partial(known_mistakes.right, "y", likes=_LIKES)
 
-_ONE_BLOCK = 65_536  # elements, and far more than a program has registers for
 _LOOP = 4_096  # elements that a program may take one block after another, while multiprocessors have none
 
 
@@ -73,7 +73,7 @@ def _shared(name: str, hint: str) -> Property:
 
 
 def _spread(trace: Trace, elements: int) -> str | None:
-    if trace.blocks == 1 and elements > _ONE_BLOCK:
+    if trace.blocks == 1 and elements > ONE_BLOCK:
         return f"one program handles all {elements:,} elements"
     each, processors = elements // trace.blocks, REFERENCE_MULTIPROCESSORS
     if trace.blocks < processors and trace.busiest["x"] > 1 and each > _LOOP:
@@ -190,8 +190,17 @@ EXERCISES = (
                 "the programs share the work",
                 hint="A program handles one block, of a size that is chosen once. More elements need more programs.",
             ),
+            launched_for_all(
+                "a large x is launched, too",
+                hint={
+                    "limit": "The first axis of a grid takes 2³¹ - 1 programs, the others 65,535 each.",
+                    "grows": "Choose one size, and let a longer row take more programs, or a loop.",
+                    "": "How many blocks has x? Each needs a program, or a turn of a program's loop.",
+                },
+            ),
             scratch_memory.no_scratch_memory(name="nothing is kept in memory between", advice="keep it in a variable"),
         ),
+        observe=observed,
         seconds=30,
         prelude="import torch, triton, triton.language as tl",
         bench={"M": 4096, "N": 4096},
