@@ -87,11 +87,11 @@ def fold_sidebar(app, pagename, templatename, context, doctree):
         {"", "#"} if pagename in spine() else set()
     )
 
-    def of_part(kind, *args, **options):
+    def render_part(kind, *args, **options):
         made = generate(kind, *args, **options)
         return folded(made, starred) if kind == "sidebar" else made
 
-    context["generate_toctree_html"] = of_part
+    context["generate_toctree_html"] = render_part
 
 
 def setup(app):

@@ -38,14 +38,14 @@ def summary(gpu, data):
             found = [(row, group) for row, group in ours(results) if row["level"] == level]
             reached = [ratios.reached(row, group) for row, group in found]
             long = [one for one, (row, _) in zip(reached, found, strict=True) if row["median_ms"] >= SHORT_MS]
-            of_peer = [one for row, group in found if (one := ratios.ratio(row, group, "peer")) is not None]
+            peer_ratios = [one for row, group in found if (one := ratios.ratio(row, group, "peer")) is not None]
             body.append(
                 [
                     name,
                     f"level {level}",
                     f"{sum(reached)} of {len(reached)}",
                     f"{sum(long)} of {len(long)}",
-                    f"{statistics.median(of_peer):.2f}" if of_peer else "–",
+                    f"{statistics.median(peer_ratios):.2f}" if peer_ratios else "–",
                 ]
             )
     machine = next(iter(data.values())).machine["gpu"]

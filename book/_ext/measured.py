@@ -164,14 +164,14 @@ def table(rows, direction):
         body.append([", ".join([size(point["shape"]), point["dtype"], *files.unusual(point)])])
         fastest = min((row["median_ms"] for row in group if row["kind"] != "copy"), default=None)
         for row in group:
-            rate, of_ceiling = ("tflops", "matrix_fraction") if row.get("tflops") else ("gbps", "ceiling_fraction")
+            rate, ceiling_share = ("tflops", "matrix_fraction") if row.get("tflops") else ("gbps", "ceiling_fraction")
             cells = [
                 row["contestant"],
                 kind(row),
                 show(row, "median_ms", "{:.4f}"),
                 f"{show(row, 'p20_ms', '{:.4f}')} – {show(row, 'p80_ms', '{:.4f}')}",
                 show(row, rate, UNITS[rate]),
-                show(row, of_ceiling, "{:.2f}"),
+                show(row, ceiling_share, "{:.2f}"),
                 show(row, "max_error_ratio", "{:.2f}"),
             ]
             if row["kind"] != "copy" and row["median_ms"] == fastest:

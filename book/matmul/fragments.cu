@@ -7,14 +7,14 @@ using namespace nvcuda::wmma;
 // y = x @ w with 16 rows and 16 columns of sums, by one warp. x is 16×K and w K×16, both by rows. SUM: float or half.
 extern "C" __global__ void one_tile(const half* x, const half* w, SUM* y, int K)
 {
-    fragment<matrix_a, 16, 16, 16, half, row_major> of_x;
-    fragment<matrix_b, 16, 16, 16, half, row_major> of_w;
+    fragment<matrix_a, 16, 16, 16, half, row_major> x_fragment;
+    fragment<matrix_b, 16, 16, 16, half, row_major> w_fragment;
     fragment<accumulator, 16, 16, 16, SUM> sums;
     fill_fragment(sums, SUM(0.0f));
     for (int k = 0; k < K; k += 16) {
-        load_matrix_sync(of_x, x + k, K);
-        load_matrix_sync(of_w, w + k * 16, 16);
-        mma_sync(sums, of_x, of_w, sums);
+        load_matrix_sync(x_fragment, x + k, K);
+        load_matrix_sync(w_fragment, w + k * 16, 16);
+        mma_sync(sums, x_fragment, w_fragment, sums);
     }
     store_matrix_sync(y, sums, 16, mem_row_major);
 }

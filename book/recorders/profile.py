@@ -76,7 +76,7 @@ def profile() -> list[dict]:
             said = table.read_text()[-2000:] if table.exists() else ""
             raise SystemExit(f"Nsight Compute stopped with {run.returncode}:\n{said}")
         fields, kernels = json.loads(made.read_text()), kernels_of_calls(table.read_text())
-    return [call | {"kernels": of_call} for call, of_call in zip(fields, kernels, strict=True)]
+    return [call | {"kernels": call_kernels} for call, call_kernels in zip(fields, kernels, strict=True)]
 
 
 if __name__ == "__main__":

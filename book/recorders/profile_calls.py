@@ -37,8 +37,8 @@ def rungs(op: Operation, direction: str) -> list[Variant]:
     """The plainest and the last of levels 4 and 5."""
     found = []
     for level in (4, 5):
-        of_level = [v for v in (op.forward if direction == "forward" else op.backward) if v.level == level]
-        found += dict.fromkeys((of_level[0], of_level[-1]))
+        level_variants = [v for v in (op.forward if direction == "forward" else op.backward) if v.level == level]
+        found += dict.fromkeys((level_variants[0], level_variants[-1]))
     return found
 
 
