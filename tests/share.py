@@ -164,8 +164,8 @@ class Choice:
         found = []
         for changed, steps in self._steps.items():
             which = member(changed)
-            of_another = which and which not in own and which[0] in {kind for kind, _ in own}
-            found += [] if of_another else [steps[file] for file in files if file in steps]
+            with_address = which and which not in own and which[0] in {kind for kind, _ in own}
+            found += [] if with_address else [steps[file] for file in files if file in steps]
         return min(found, default=None)
 
 
