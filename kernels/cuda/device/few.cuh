@@ -7,6 +7,10 @@
 
 constexpr int MOST_THREADS = 512;  // of a block
 
+// Room for some values of each thread: see Few::place.
+template <int VALUES>
+using Meeting = float[VALUES * (MOST_THREADS + 32)];
+
 // The values of a thread, in blocks of (a row's threads, rows), whole warps a row or LANES of one: PACKS packs of SIZE in each of
 // ROWS rows. The threads of a warp have a part of the row.
 template <int SIZE, int PACKS, int ROWS, int LANES>
@@ -33,21 +37,27 @@ struct Few {
                 packs[k][p] = row(k) < M && column(p) < N ? load_pack<SIZE>(from + row(k) * stride + column(p)) : Pack<T, SIZE>{};
     }
 
+    // Where the value v of pack p of a thread stands in `meeting`: threads side by side, and a warp that reads 32 neighbouring
+    // columns, of 32 / SIZE threads, finds them in 32 banks.
+    __device__ int place(int p, int v, int thread) const
+    {
+        return (p * SIZE + v) * ((int)(blockDim.x * blockDim.y) + 32 / SIZE) + thread;
+    }
+
     // Adds up what the threads of a column have, always in the same order: to a vector, or, where there are more blocks than one,
-    // to this block's row of partial. `meeting` has room for PACKS * SIZE values of each thread.
+    // to this block's row of partial. A thread then has a column, so that neighbours store neighbours.
     template <typename T>
-    __device__ void add_up(const Floats<SIZE> (&sums)[PACKS], float* meeting, T* to, float* partial, int N) const
+    __device__ void add_up(const Floats<SIZE> (&sums)[PACKS], Meeting<PACKS * SIZE>& meeting, T* to, float* partial, int N) const
     {
         const int threads = blockDim.x * blockDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
         __syncthreads();
         for (int p = 0; p < PACKS; ++p)
-            for (int v = 0; v < SIZE; ++v) meeting[(p * SIZE + v) * threads + thread] = sums[p].at[v];
+            for (int v = 0; v < SIZE; ++v) meeting[place(p, v, thread)] = sums[p].at[v];
         __syncthreads();
-        for (int value = threadIdx.y; value < PACKS * SIZE; value += blockDim.y) {
-            const int j = column(value / SIZE) + value % SIZE;
-            if (j >= N) continue;
+        for (int j = thread; j < N; j += threads) {
+            const int p = j / (LANES * SIZE) % PACKS, owner = j / PART_COLUMNS * LANES + j / SIZE % LANES;
             float sum = 0.0f;
-            for (int y = 0; y < blockDim.y; ++y) sum += meeting[value * threads + y * blockDim.x + threadIdx.x];
+            for (int y = 0; y < blockDim.y; ++y) sum += meeting[place(p, j % SIZE, y * blockDim.x + owner)];
             if (gridDim.x > 1)
                 partial[j] = sum;
             else

@@ -14,7 +14,7 @@ __device__ void rms_backward_few(const T* dy, const T* dh, const T* x, const T* 
                                  int N, float eps)
 {
     __shared__ float2 parts[ROWS][MOST_THREADS / 32];  // of x * x and of g * x
-    __shared__ float meeting[PACKS * SIZE * MOST_THREADS];
+    __shared__ Meeting<PACKS * SIZE> meeting;
     const Few<SIZE, PACKS, ROWS, LANES> mine;
 
     Pack<T, SIZE> weights[PACKS], dys[ROWS][PACKS], xs[ROWS][PACKS], dhs[ROWS][PACKS];

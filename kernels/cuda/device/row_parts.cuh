@@ -23,6 +23,14 @@ struct Columns {
     {
         return first + (k * (int)blockDim.x + (int)threadIdx.x) * SIZE;
     }
+
+    // This thread's packs of a row, or of the weight, all asked for at once.
+    template <typename T, int SIZE>
+    __device__ void load(Pack<T, SIZE> (&packs)[VALUES / SIZE], const T* from) const
+    {
+        for (int k = 0; k < VALUES / SIZE; ++k)
+            if (pack_start<SIZE>(k) < end) packs[k] = load_pack<SIZE>(from + pack_start<SIZE>(k));
+    }
 };
 
 // The columns of part p, out of `part_columns` each.

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
                             long long dy_stride, long long x_stride, long long M, int N, float eps)
 {
     __shared__ Part parts[ROWS][MOST_THREADS / 32];
-    __shared__ float meeting[PACKS * SIZE * MOST_THREADS];
+    __shared__ Meeting<PACKS * SIZE> meeting;
     const Few<SIZE, PACKS, ROWS, LANES> mine;
     const int part_columns = columns_of(mine.part, mine.PART_COLUMNS, N);
 

@@ -36,8 +36,8 @@ __global__ void layer_norm_backward_parts(const T* dy, const T* x, const T* weig
     x += blockIdx.x * x_stride;
     dy += blockIdx.x * dy_stride;
     Pack<T, SIZE> xs[VALUES / SIZE], dys[VALUES / SIZE];
-    for (int k = 0; k < VALUES / SIZE; ++k)
-        if (column(k) < columns.end) xs[k] = load_pack<SIZE>(x + column(k)), dys[k] = load_pack<SIZE>(dy + column(k));
+    columns.load(xs, x);
+    columns.load(dys, dy);
 
     float sum = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
     for (int k = 0; k < VALUES / SIZE; ++k)

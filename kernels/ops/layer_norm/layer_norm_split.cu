@@ -19,8 +19,7 @@ __global__ void layer_norm_parts(const T* x, Part* parts, long long x_stride, in
     const Columns columns(blockIdx.y, N);
     x += blockIdx.x * x_stride;
     Pack<T, SIZE> row[VALUES / SIZE];
-    for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.pack_start<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.pack_start<SIZE>(k));
+    columns.load(row, x);
 
     float sum = 0.0f, squares = 0.0f;
     for (int k = 0; k < VALUES / SIZE; ++k)
@@ -42,9 +41,11 @@ __global__ void layer_norm_split(const T* x, const T* weight, const T* bias, T* 
     x += blockIdx.x * x_stride;
     y += (long long)blockIdx.x * N;
     parts += (long long)blockIdx.x * gridDim.y;
-    Pack<T, SIZE> row[VALUES / SIZE];
-    for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.pack_start<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.pack_start<SIZE>(k));
+    Pack<T, SIZE> row[VALUES / SIZE], weights[VALUES / SIZE], biases[VALUES / SIZE];
+    columns.load(row, x);
+    // With the row: where a pack is one value, the loop at the end would wait for each weight before it asks for the next.
+    if (weight) columns.load(weights, weight);
+    if (bias) columns.load(biases, bias);
 
     const float mean = joined_mean(parts, gridDim.y, columns.part_columns, N);
     float squares = 0.0f;
@@ -57,12 +58,10 @@ __global__ void layer_norm_split(const T* x, const T* weight, const T* bias, T* 
     for (int k = 0; k < VALUES / SIZE; ++k) {
         const int j = columns.pack_start<SIZE>(k);
         if (j >= columns.end) continue;
-        Floats<SIZE> values = widened(row[k]), weights, biases;
-        if (weight) weights = load_floats<SIZE>(weight + j);
-        if (bias) biases = load_floats<SIZE>(bias + j);
+        Floats<SIZE> values = widened(row[k]), scale = widened(weights[k]), shift = widened(biases[k]);
         for (int v = 0; v < SIZE; ++v) {
             const float normalised = (values.at[v] - mean) * rstd;
-            values.at[v] = (weight ? normalised * weights.at[v] : normalised) + (bias ? biases.at[v] : 0.0f);
+            values.at[v] = (weight ? normalised * scale.at[v] : normalised) + (bias ? shift.at[v] : 0.0f);
         }
         store_floats(y + j, values);
     }

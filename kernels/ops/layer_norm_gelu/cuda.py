@@ -63,10 +63,11 @@ def columns(dy, x, weight, bias, eps):
     arguments = (dys, rows, weight, bias, statistics, *strides, N, np.float32(eps))
     kernel(FILE, "layer_norm_gelu_backward_statistics", x.dtype, size)((M,), (pack_threads(N, size),), arguments)
     (across, G), block = column_blocks_of_packs(M, N, size, x.device)
-    partial = rows.new_empty((G, 2, N), dtype=torch.float32)
-    given = (dys, rows, weight, bias, statistics, dx, partial, *strides, M, N)
+    partial = rows.new_empty((G, 2, N), dtype=torch.float32) if G > 1 else None
+    given = (dys, rows, weight, bias, statistics, dx, dweight, dbias, partial, *strides, M, N)
     kernel(FILE, "layer_norm_gelu_backward_columns", x.dtype, size)((across, G), block, given)
-    column_sums(partial, dweight, dbias)
+    if partial is not None:
+        column_sums(partial, dweight, dbias)
     return dx, dweight, dbias
 
 

@@ -155,11 +155,12 @@ __global__ void layer_norm_gelu_backward_statistics(const T* dy, const T* x, con
 }
 
 // dx, and partial, G×2×N, what each of G = gridDim.y blocks one above the other has of the sums of its columns, for dweight and
-// dbias. A thread keeps SIZE columns and takes rows of them. blockDim.x * blockDim.y is 256.
+// dbias; where G is 1, partial is null, and the sums are these themselves. A thread keeps SIZE columns and takes rows of them.
+// blockDim.x * blockDim.y is 256.
 template <typename T, int SIZE>
 __global__ void layer_norm_gelu_backward_columns(const T* dy, const T* x, const T* weight, const T* bias,
-                                                 const Sums* statistics, T* dx, float* partial, long long dy_stride,
-                                                 long long x_stride, long long M, int N)
+                                                 const Sums* statistics, T* dx, T* dweight, T* dbias, float* partial,
+                                                 long long dy_stride, long long x_stride, long long M, int N)
 {
     __shared__ Known<SIZE> thread_parts[256];
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
@@ -188,6 +189,11 @@ __global__ void layer_norm_gelu_backward_columns(const T* dy, const T* x, const 
             sums.n.at[k] += thread_parts[above * blockDim.x + threadIdx.x].n.at[k];
             sums.dh.at[k] += thread_parts[above * blockDim.x + threadIdx.x].dh.at[k];
         }
+    if (!partial) {
+        store_floats(dweight + j, sums.n);
+        store_floats(dbias + j, sums.dh);
+        return;
+    }
     partial += (long long)blockIdx.y * 2 * N + j;
     for (int k = 0; k < SIZE; ++k) {
         partial[k] = sums.n.at[k];

@@ -31,9 +31,9 @@ __global__ void rms_norm_split(const T* x, const T* weight, T* y, const float* p
     x += blockIdx.x * x_stride;
     y += (long long)blockIdx.x * N;
     parts += (long long)blockIdx.x * gridDim.y;
-    Pack<T, SIZE> row[VALUES / SIZE];  // on its way while the parts are
-    for (int k = 0; k < VALUES / SIZE; ++k)
-        if (columns.pack_start<SIZE>(k) < columns.end) row[k] = load_pack<SIZE>(x + columns.pack_start<SIZE>(k));
+    Pack<T, SIZE> row[VALUES / SIZE], weights[VALUES / SIZE];  // on their way while the parts are
+    columns.load(row, x);
+    if (weight) columns.load(weights, weight);
 
     float squares = 0.0f;
     for (int p = threadIdx.x % 32; p < gridDim.y; p += 32) squares += parts[p];
@@ -42,9 +42,8 @@ __global__ void rms_norm_split(const T* x, const T* weight, T* y, const float* p
     for (int k = 0; k < VALUES / SIZE; ++k) {
         const int j = columns.pack_start<SIZE>(k);
         if (j >= columns.end) continue;
-        Floats<SIZE> values = widened(row[k]), weights;
-        if (weight) weights = load_floats<SIZE>(weight + j);
-        for (int v = 0; v < SIZE; ++v) values.at[v] *= weight ? rstd * weights.at[v] : rstd;
+        Floats<SIZE> values = widened(row[k]), scale = widened(weights[k]);
+        for (int v = 0; v < SIZE; ++v) values.at[v] *= weight ? rstd * scale.at[v] : rstd;
         store_floats(y + j, values);
     }
 }
