@@ -5,20 +5,32 @@
 //     dx = dloss * (exp(x - lse) * (1 + 2 * z_loss * lse) - (1 - smoothing) * [j = target] - smoothing / N)
 //
 // T is float, __half or __nv_bfloat16; the arithmetic is float, but lse is a double: of a float the gradient of large logits
-// would have few right bits. SIZE values are read at once: a 16-byte vector, or one where rows are not made of vectors.
+// would have few right bits. SIZE values, a pack, are read at once: as many as one instruction can where rows lie so.
 
+#include "packs.cuh"
 #include "parts.cuh"
-#include "values.cuh"
 
 #include <assert.h>
 
-// The gradient of a logit x, of column j: `shift` and `p_factor` make exp(x - shift) * p_factor its first term.
-template <typename T>
-__device__ float gradient(float x, long long j, float shift, float correction, float p_factor, float scale, long long target,
-                          float smoothing, int classes)
+// What the gradient needs of a row: exp(x - shift - rest) * p_factor is its first term, of which the others are subtracted.
+struct alignas(16) Row {
+    float shift, rest, p_factor, of_target, of_others;
+    int target;  // -1 if it is none of the columns
+    bool kept;
+};
+
+// The gradients of a row's logits from column j on; of a row that is not kept, zeros.
+template <typename T, int SIZE>
+__device__ Floats<SIZE> gradients(Floats<SIZE> x, Row row, int j)
 {
-    const float wanted = (j == target ? 1.0f - smoothing : 0.0f) + smoothing / classes;
-    return exp_for<T>(x - shift - correction) * p_factor - scale * wanted;
+    if (!row.kept) return {};
+    const int at = row.target - j;
+#pragma unroll
+    for (int i = 0; i < SIZE; ++i) {
+        const float other = i == at ? row.of_target : row.of_others;
+        x.at[i] = exp_for<T>(x.at[i] - row.shift - row.rest) * row.p_factor - other;
+    }
+    return x;
 }
 
 // M blocks of whole warps. One pass gives loss and lse, which may be null; where dx is given, a second pass gives the gradient
@@ -36,8 +48,7 @@ __global__ void cross_entropy_online(const T* x, const long long* target, float*
     if (wanted == ignore_index) {  // nothing is read
         if (threadIdx.x == 0) loss[row] = 0.0f;
         if (threadIdx.x == 0 && lse) lse[row] = 0.0;
-        const float zeros[SIZE] = {};
-        for (int j = threadIdx.x * SIZE; dx && j < N; j += blockDim.x * SIZE) store_floats<SIZE>(dx + j, zeros);
+        for (int j = threadIdx.x * SIZE; dx && j < N; j += blockDim.x * SIZE) store_floats(dx + j, Floats<SIZE>{});
         return;
     }
     assert(0 <= wanted && wanted < N && "target");
@@ -47,15 +58,14 @@ __global__ void cross_entropy_online(const T* x, const long long* target, float*
     float away = 0.0f;  // the sum of the logits, by how far they are from the first: a mean far from 0 would cost bits
 #pragma unroll 4  // vectors on their way at once
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
-        float values[SIZE];
-        load_floats<SIZE>(x + j, values);
+        const Floats<SIZE> values = load_floats<SIZE>(x + j);
         float largest = part.largest;
-        for (int i = 0; i < SIZE; ++i) largest = fmaxf(largest, values[i]);
+        for (int i = 0; i < SIZE; ++i) largest = fmaxf(largest, values.at[i]);
         part.sum *= exp_for<T>(part.largest - largest);
         part.largest = largest;
         for (int i = 0; i < SIZE; ++i) {
-            part.sum += exp_for<T>(values[i] - largest);
-            away += values[i] - from;
+            part.sum += exp_for<T>(values.at[i] - largest);
+            away += values.at[i] - from;
         }
     }
     part = block_joined(part, warp_parts);
@@ -70,83 +80,75 @@ __global__ void cross_entropy_online(const T* x, const long long* target, float*
     }
     if (!dx) return;
 
-    const float loss_factor = *scale, p_factor = loss_factor * (z_loss > 0.0f ? 1.0f + 2.0f * z_loss * whole : 1.0f) / part.sum;
+    const float factor = *scale, evenly = smoothing / N;
+    const float p_factor = factor * (z_loss > 0.0f ? 1.0f + 2.0f * z_loss * whole : 1.0f) / part.sum;
+    const Row of = {part.largest, 0.0f, p_factor, factor * (1.0f - smoothing + evenly), factor * evenly, (int)wanted, true};
     __syncthreads();  // x[target] and x[0] have been read, should dx be x
-    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
-        float values[SIZE];
-        load_floats<SIZE>(x + j, values);
-        for (int i = 0; i < SIZE; ++i)
-            values[i] = gradient<T>(values[i], j + i, part.largest, 0.0f, p_factor, loss_factor, wanted, smoothing, N);
-        store_floats<SIZE>(dx + j, values);
-    }
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE)
+        store_floats(dx + j, gradients<T>(load_floats<SIZE>(x + j), of, j));
 }
 
-// What the gradient needs of a row.
-struct Row {
-    bool kept;  // else its x is not read
-    long long target;
-    float loss_factor, p_factor, whole, rest;
-
-    __device__ void load(const float* dloss, const long long* targets, const double* lse, long long row,
-                         long long ignore_index, float z_loss, int first)
-    {
-        target = targets[row] - first;
-        kept = targets[row] != ignore_index;
-        loss_factor = dloss[row];
-        whole = (float)lse[row];
-        rest = (float)(lse[row] - whole);
-        p_factor = loss_factor * (1.0f + 2.0f * z_loss * whole);
-    }
-};
-
-// x and dx have N columns of the classes, from the first on; dx may be x. The M * N values are divided as if they were one row:
-// a thread has VECTORS times SIZE of them, blockDim.x vectors apart, and a vector may have the end of a row and the start of
-// others, unless x_stride is not N.
-template <typename T, int SIZE, int VECTORS>
-__global__ void cross_entropy_backward(const float* dloss, const T* x, const long long* target, const double* lse, T* dx,
+// x and dx have N columns of the classes, from the first on; dx may be x. `evenly` is smoothing / classes. The M * N values are
+// divided as if they were one row: a thread has PACKS packs of SIZE of them, blockDim.x packs apart, and a pack may have the end
+// of a row and the start of the next, unless x_stride is not N. SIZE is at most N. The dynamic shared memory has a Row for each
+// row of the block.
+template <typename T, int SIZE, int PACKS>
+__global__ void cross_entropy_backward(const float* dloss, const T* x, const long long* targets, const double* lse, T* dx,
                                        long long x_stride, long long M, int N, long long ignore_index, float smoothing,
-                                       float z_loss, int first, int classes)
+                                       float evenly, float z_loss, int first)
 {
-    const long long start = (long long)blockIdx.x * blockDim.x * SIZE * VECTORS, left = M * N - start, start_row = start / N;
-    const int beyond = (int)(start - start_row * N);
-    float values[VECTORS][SIZE];
-    Row rows[VECTORS];
-    dx += start;
+    extern __shared__ Row rows[];
+    const int most = blockDim.x * SIZE * PACKS;
+    const long long start = (long long)blockIdx.x * most, start_row = start / N;
+    const unsigned beyond = (unsigned)(start - start_row * N);
+    const int count = (int)min((long long)most, M * N - start), row_count = (beyond + count - 1) / N + 1;
+    for (int r = threadIdx.x; r < row_count; r += blockDim.x) {
+        const long long target = targets[start_row + r];
+        const double exact = lse[start_row + r];
+        const float factor = dloss[start_row + r], shift = (float)exact;
+        const bool here = first <= target && target < (long long)first + N;
+        rows[r] = {shift, (float)(exact - shift), factor * (1.0f + 2.0f * z_loss * shift),
+                   factor * (1.0f - smoothing + evenly), factor * evenly, here ? (int)(target - first) : -1,
+                   target != ignore_index};
+    }
+    // Of a row that is not kept x is not read, unless that would keep a thread's only load waiting.
+    if (PACKS > 1) __syncthreads();
+    Pack<T, SIZE> packs[PACKS] = {};
 #pragma unroll
-    for (int k = 0; k < VECTORS; ++k) {
+    for (int k = 0; k < PACKS; ++k) {
         const int at = (k * blockDim.x + threadIdx.x) * SIZE;
-        if (at >= left) break;
-        const unsigned column = (unsigned)beyond + at;
-        const long long row = start_row + column / N;
-        rows[k].load(dloss, target, lse, row, ignore_index, z_loss, first);
-        const int j = column % N;
-        if (at + SIZE <= left) {
-            if (rows[k].kept || j + SIZE > N) load_floats<SIZE>(x + row * x_stride + j, values[k]);
-        } else {
-            for (int i = 0; i < SIZE; ++i) values[k][i] = at + i < left ? (float)x[row * x_stride + j + i] : 0.0f;
+        if (at >= count) break;
+        const int row = (beyond + at) / N, j = (beyond + at) % N;
+        const T* from = x + (start_row + row) * x_stride + j;
+        if (at + SIZE > count) {
+#pragma unroll
+            for (int i = 0; i < SIZE; ++i)
+                if (at + i < count) packs[k].at[i] = from[i];
+        } else if (PACKS == 1 || rows[row].kept || j + SIZE > N) {
+            packs[k] = load_pack<SIZE>(from);
         }
     }
+    if (PACKS == 1) __syncthreads();
 #pragma unroll
-    for (int k = 0; k < VECTORS; ++k) {
+    for (int k = 0; k < PACKS; ++k) {
         const int at = (k * blockDim.x + threadIdx.x) * SIZE;
-        if (at >= left) return;
-        const unsigned column = (unsigned)beyond + at;
-        long long row = start_row + column / N;
-        int j = column % N;
+        if (at >= count) return;
+        const int row = (beyond + at) / N, j = (beyond + at) % N, next = N - j;  // where in the pack the next row starts
+        const Floats<SIZE> values = widened(packs[k]);
+        Floats<SIZE> slopes = gradients<T>(values, rows[row], j);
+        if (next < SIZE && row + 1 < row_count) {
+            const Floats<SIZE> others = gradients<T>(values, rows[row + 1], -next);
 #pragma unroll
-        for (int i = 0; i < SIZE; ++i, ++j) {
-            if (j == N && at + i < left) {
-                rows[k].load(dloss, target, lse, ++row, ignore_index, z_loss, first);
-                j = 0;
-            }
-            const Row of = rows[k];
-            const float slope = gradient<T>(values[k][i], j, of.whole, of.rest, of.p_factor, of.loss_factor, of.target,
-                                            smoothing, classes);
-            values[k][i] = of.kept ? slope : 0.0f;
+            for (int i = 0; i < SIZE; ++i)
+                if (i >= next) slopes.at[i] = others.at[i];
         }
-        if (at + SIZE <= left)
-            store_floats<SIZE>(dx + at, values[k]);
-        else
-            for (int i = 0; at + i < left; ++i) dx[at + i] = (T)values[k][i];
+        T* to = dx + start + at;
+        if (at + SIZE <= count) {
+            store_floats(to, slopes);
+        } else {
+#pragma unroll
+            for (int i = 0; i < SIZE; ++i)
+                if (at + i < count) to[i] = (T)slopes.at[i];
+        }
     }
 }

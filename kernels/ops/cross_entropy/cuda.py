@@ -1,19 +1,21 @@
-"""Level 5: the Python side of cross_entropy.cu. Forward, rows that are 16-byte vectors are read by
-vectors, others value by value; backward, all rows are one row of vectors."""
+"""Level 5: the Python side of cross_entropy.cu. Forward, a row is read in packs of values,
+as wide as all rows' alignment allows; backward, all rows are one row of packs."""
 
 from pathlib import Path
 
 import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import VECTOR_BYTES, in_vectors, scalar_threads
+from kernels.cuda.rows import VALUES_OF_FEW, pack_size, scalar_threads
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
 from kernels.ops.cross_entropy.native import SIGNATURE
+from kernels.row_parts import THREADS_AT_ONCE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("cross_entropy.cu")
-THREADS, VECTORS = 256, 2  # of a block of the backward, and of its thread where there are many
+THREADS, PACKS = 256, 2  # of a block of the backward, and of its thread where there are many
+ROW_BYTES = 32  # of shared memory
 
 
 def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=None, dx=None) -> None:
@@ -23,7 +25,7 @@ def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=N
         return
     x = as_rows(x)
     M, N = x.shape
-    size = VECTOR_BYTES // x.itemsize if in_vectors(N, x, None if dx is None else as_rows(dx)) else 1
+    size = pack_size(N, x, None if dx is None else as_rows(dx))
     parameters = x.stride(0), N, ignore_index, np.float32(label_smoothing), np.float32(z_loss)
     arguments = (x, target.contiguous(), loss, lse, scale, dx, *parameters)
     kernel(FILE, "cross_entropy_online", x.dtype, size)((M,), (scalar_threads(N // size),), arguments)
@@ -39,14 +41,17 @@ def by_parts(dloss, x, target, lse, dx, parameters, first: int, classes: int) ->
     """Writes dx of a matrix x, which has the columns of so many classes from the first on; dx may be the memory of x."""
     (M, N), (ignore_index, label_smoothing, z_loss) = x.shape, parameters
     stride, out = x.stride(0) if M > 1 else N, as_rows(dx)
-    together = stride == N and (x.data_ptr() | out.data_ptr()) % VECTOR_BYTES == 0  # all rows, one behind the other
-    size = VECTOR_BYTES // x.itemsize if together or in_vectors(N, x, out) else 1
-    few = multiprocessors(x.device) * THREADS * size >= M * N  # then by as many blocks as there are
-    vectors = 1 if few else VECTORS
-    numbers = stride, M, N, ignore_index, np.float32(label_smoothing), np.float32(z_loss), first, classes
+    # All rows, one behind the other, are one; but a pack has the values of two at most.
+    columns, shape = (0, (1, -1)) if stride == N else (N, (M, N))
+    size, packs = min(pack_size(columns, x.view(shape), out.view(shape)), 1 << N.bit_length() - 1), PACKS
+    if VALUES_OF_FEW * THREADS_AT_ONCE * multiprocessors(x.device) >= M * N:
+        size, packs = min(size, VALUES_OF_FEW), 1
+    values, smoothing = THREADS * size * packs, np.float32(label_smoothing)
+    numbers = stride, M, N, ignore_index, smoothing, smoothing / np.float32(classes), np.float32(z_loss), first
     arguments = (dloss.contiguous(), x, target.contiguous(), lse.contiguous(), dx, *numbers)
-    grid = -(-M * N // (THREADS * size * vectors))
-    kernel(FILE, "cross_entropy_backward", x.dtype, size, vectors)((grid,), (THREADS,), arguments)
+    rows_of_block = min(-(-values // N) + 1, M)
+    launched = kernel(FILE, "cross_entropy_backward", x.dtype, size, packs)
+    launched((-(-M * N // values),), (THREADS,), arguments, shared_mem=ROW_BYTES * rows_of_block)
 
 
 def blocks(dloss, x, target, lse, *parameters):

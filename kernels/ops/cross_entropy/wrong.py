@@ -43,7 +43,7 @@ def without_z(dloss, x, target, lse, ignore_index, label_smoothing, z_loss):
 
 wrong = partial(variant, SIGNATURE, __file__, forward=cross_entropy)
 STALE = edited(cuda.online, "part.sum *= exp_for<T>(part.largest - largest);", "")
-NEXT = edited(cuda.blocks, "j == target", "j == target + 1")
+NEXT = edited(cuda.blocks, "row.target - j", "row.target + 1 - j")
 VARIANTS = (
     wrong(1, "ignored-counts", "rows that are ignored have a loss", forward=ignored_counts),
     wrong(1, "narrow-lse", "keeps the LSE in the logits' dtype", forward=narrow_lse),
