@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from kernels.arguments import empty_contiguous
-from kernels.cuda.rows import VECTOR_BYTES
+from kernels.cuda.rows import VALUES_OF_FEW, VECTOR_BYTES
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
 from kernels.row_parts import THREADS_AT_ONCE
@@ -16,16 +16,19 @@ FILE = Path(__file__).with_name("rope.cu")
 THREADS, HEADS = 256, 4
 
 
-def vector_size(D: int, angles: tuple[torch.Tensor, ...], *tensors: torch.Tensor) -> int:
-    """The values of a 16-byte vector, if both halves of all heads are made of such and the angles of a head too, else 1."""
-    size = VECTOR_BYTES // tensors[0].itemsize
-    if any(one.data_ptr() % VECTOR_BYTES for one in angles):
+def pack_of_heads(D: int, angles: tuple[torch.Tensor, ...], *tensors: torch.Tensor) -> int:
+    """How many neighbouring values lie as a pack does, in each half of all heads, and their angles, at most four a load."""
+    itemsize = tensors[0].itemsize
+    if any(tensor.stride(3) != 1 for tensor in tensors):
         return 1
+    apart = VECTOR_BYTES | D // 2 * itemsize
+    for one in angles:
+        if one.data_ptr() % VECTOR_BYTES:
+            apart |= one.data_ptr() // one.itemsize * itemsize
     for tensor in tensors:
-        bytes_apart = [stride * tensor.itemsize for stride in tensor.stride()[:3]]
-        if tensor.stride(3) != 1 or any(one % VECTOR_BYTES for one in (tensor.data_ptr(), *bytes_apart)):
-            return 1
-    return 1 if D % (2 * size) else size
+        batch, head, position, _ = tensor.stride()
+        apart |= tensor.data_ptr() | (batch | head | position) * itemsize
+    return (apart & -apart) // itemsize
 
 
 def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
@@ -33,11 +36,12 @@ def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
     B, H, S, D = q.shape
     if not q.numel() + k.numel():
         return
-    angles = cos.contiguous(), sin.contiguous()
-    size = vector_size(D, angles, q, k, to_q, to_k)
-    head_threads = B * S * (D // 2 // size)
+    angles, room = (cos.contiguous(), sin.contiguous()), THREADS_AT_ONCE * multiprocessors(q.device)
+    size, pairs = pack_of_heads(D, angles, q, k, to_q, to_k), B * S * (D // 2) * (H + k.shape[1])
+    if pairs <= VALUES_OF_FEW * room:
+        size = min(size, VALUES_OF_FEW)
     # Several heads a thread, unless then too few threads are left for the loads to be on their way at once.
-    heads = HEADS if head_threads * (H + k.shape[1]) >= HEADS * THREADS_AT_ONCE * multiprocessors(q.device) else 1
+    heads = HEADS if pairs // size >= HEADS * room else 1
     blocks = -(-S * (D // 2 // size) // THREADS)
     grid = B * blocks, -(-H // heads) + -(-k.shape[1] // heads)
     strides = (stride for tensor in (q, k, to_q, to_k) for stride in tensor.stride())

@@ -18,10 +18,13 @@ PROGRAMS = 4  # of a multiprocessor, at least; not timed yet
 
 @triton.jit
 def turn_heads(
-    x_ptr, y_ptr, cos, sin, first, H, positions, b, h, s, d, to_b, to_h, to_s, to_d, batch, S, D,
+    x_ptr, y_ptr, cos_ptr, sin_ptr, turn, first, H, positions, b, h, s, d, to_b, to_h, to_s, to_d, batch, S, D,
     INTERLEAVED: tl.constexpr, HEADS: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """HEADS heads of x from the first on, all on their way at once, by the strides b, h, s and d; y has those named to_…."""
+    """HEADS heads of x from the first on, all on their way at once and the angles with them, by the strides b, h, s and d; y
+    has those named to_…."""
+    pairs = tl.arange(0, BLOCK_D // 2)[None, None, :]
+    angles, known = positions * (D // 2) + pairs, (positions < S) & (pairs < D // 2)
     heads = (first + tl.arange(0, HEADS))[:, None, None]
     x_ptr += batch * b + heads.to(tl.int64) * h + positions.to(tl.int64) * s
     y_ptr += batch * to_b + heads.to(tl.int64) * to_h + positions.to(tl.int64) * to_s
@@ -29,16 +32,19 @@ def turn_heads(
         columns = tl.arange(0, BLOCK_D)[None, None, :]
         inside = (heads < H) & (positions < S) & (columns < D)
         x = tl.load(x_ptr + columns * d, mask=inside, other=0.0).to(tl.float32)
+        cos = tl.load(cos_ptr + angles, mask=known, other=0.0)
+        sin = tl.load(sin_ptr + angles, mask=known, other=0.0) * turn
         one, other = tl.split(tl.reshape(x, (x.shape[0], x.shape[1], BLOCK_D // 2, 2)))
         y = tl.join(one * cos - other * sin, other * cos + one * sin)
         tl.store(y_ptr + columns * to_d, tl.reshape(y, x.shape), mask=inside)
     else:
-        columns = tl.arange(0, BLOCK_D // 2)[None, None, :]
-        inside = (heads < H) & (positions < S) & (columns < D // 2)
-        one = tl.load(x_ptr + columns * d, mask=inside, other=0.0).to(tl.float32)
-        other = tl.load(x_ptr + (columns + D // 2) * d, mask=inside, other=0.0).to(tl.float32)
-        tl.store(y_ptr + columns * to_d, one * cos - other * sin, mask=inside)
-        tl.store(y_ptr + (columns + D // 2) * to_d, other * cos + one * sin, mask=inside)
+        inside = (heads < H) & known
+        one = tl.load(x_ptr + pairs * d, mask=inside, other=0.0).to(tl.float32)
+        other = tl.load(x_ptr + (pairs + D // 2) * d, mask=inside, other=0.0).to(tl.float32)
+        cos = tl.load(cos_ptr + angles, mask=known, other=0.0)
+        sin = tl.load(sin_ptr + angles, mask=known, other=0.0) * turn
+        tl.store(y_ptr + pairs * to_d, one * cos - other * sin, mask=inside)
+        tl.store(y_ptr + (pairs + D // 2) * to_d, other * cos + one * sin, mask=inside)
 
 
 @triton.jit
@@ -51,21 +57,17 @@ def rope_kernel(
     blocks = tl.cdiv(S, BLOCK_S)
     batch, group = (tl.program_id(0) // blocks).to(tl.int64), tl.program_id(1)
     positions = (tl.program_id(0) % blocks * BLOCK_S + tl.arange(0, BLOCK_S))[None, :, None]
-    pairs = tl.arange(0, BLOCK_D // 2)[None, None, :]
-    inside = (positions < S) & (pairs < D // 2)
-    cos = tl.load(cos_ptr + positions * (D // 2) + pairs, mask=inside, other=0.0)
-    sin = tl.load(sin_ptr + positions * (D // 2) + pairs, mask=inside, other=0.0) * turn
     q_groups = tl.cdiv(H, HEADS)
     if group < q_groups:
         turn_heads(
-            q_ptr, to_q_ptr, cos, sin, group * HEADS, H, positions, q_b, q_h, q_s, q_d, to_q_b, to_q_h, to_q_s, to_q_d,
-            batch, S, D, INTERLEAVED, HEADS, BLOCK_D,
+            q_ptr, to_q_ptr, cos_ptr, sin_ptr, turn, group * HEADS, H, positions,
+            q_b, q_h, q_s, q_d, to_q_b, to_q_h, to_q_s, to_q_d, batch, S, D, INTERLEAVED, HEADS, BLOCK_D,
         )  # fmt: skip
     else:
         first = (group - q_groups) * HEADS
         turn_heads(
-            k_ptr, to_k_ptr, cos, sin, first, KV_HEADS, positions, k_b, k_h, k_s, k_d, to_k_b, to_k_h, to_k_s, to_k_d,
-            batch, S, D, INTERLEAVED, HEADS, BLOCK_D,
+            k_ptr, to_k_ptr, cos_ptr, sin_ptr, turn, first, KV_HEADS, positions,
+            k_b, k_h, k_s, k_d, to_k_b, to_k_h, to_k_s, to_k_d, batch, S, D, INTERLEAVED, HEADS, BLOCK_D,
         )  # fmt: skip
 
 
