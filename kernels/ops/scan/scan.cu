@@ -6,24 +6,27 @@
 
 #include "packs.cuh"
 
-// The pack at column j, in the order of the scan.
+// The pack at column j, as it lies in memory.
 template <int SIZE, bool REVERSED, typename T>
-__device__ Floats<SIZE> load_columns(const T* row, int j, int N)
+__device__ Pack<T, SIZE> load_columns(const T* row, int j, int N)
 {
-    if constexpr (!REVERSED) return load_floats<SIZE>(row + j);
-    const Floats<SIZE> backwards = load_floats<SIZE>(row + N - SIZE - j);
-    Floats<SIZE> values;
-    for (int i = 0; i < SIZE; ++i) values.at[i] = backwards.at[SIZE - 1 - i];
-    return values;
+    return load_pack<SIZE>(row + (REVERSED ? N - SIZE - j : j));
 }
 
-template <int SIZE, bool REVERSED, typename T>
+// Values of a pack from the order in memory to that of the scan, or back.
+template <bool REVERSED, int SIZE>
+__device__ Floats<SIZE> in_order(Floats<SIZE> values)
+{
+    if constexpr (!REVERSED) return values;
+    Floats<SIZE> backwards;
+    for (int i = 0; i < SIZE; ++i) backwards.at[i] = values.at[SIZE - 1 - i];
+    return backwards;
+}
+
+template <bool REVERSED, int SIZE, typename T>
 __device__ void store_columns(T* row, int j, int N, Floats<SIZE> values)
 {
-    if constexpr (!REVERSED) return store_floats(row + j, values);
-    Floats<SIZE> backwards;
-    for (int i = 0; i < SIZE; ++i) backwards.at[SIZE - 1 - i] = values.at[i];
-    store_floats(row + N - SIZE - j, backwards);
+    store_floats(row + (REVERSED ? N - SIZE - j : j), in_order<REVERSED>(values));
 }
 
 // The sum of `value` over this lane and those below it.
@@ -56,15 +59,15 @@ __global__ void scan_sums(const T* x, double* sums, long long x_stride, int N, i
     x += blockIdx.x * x_stride;
     double sum = 0.0;
     for (int j = first + threadIdx.x * SIZE; j < first + width; j += blockDim.x * SIZE) {
-        const Floats<SIZE> values = load_columns<SIZE, REVERSED>(x, j, N);
+        const Floats<SIZE> values = in_order<REVERSED>(widened(load_columns<SIZE, REVERSED>(x, j, N)));
         for (int i = 0; i < SIZE; ++i) sum += values.at[i];
     }
     sum = block_sum(sum, warp_parts);
     if (threadIdx.x == 0) sums[blockIdx.x * gridDim.y + blockIdx.y] = sum;
 }
 
-// A thread adds up its pack, a warp its threads, the block its warps; the block's sum goes on to its next columns. `sums`, which
-// scan_sums made, may be null where there is one part.
+// A thread adds up its pack, a warp its threads, the block its warps; the block's sum goes on to its next columns, which are on
+// their way by then. `sums`, which scan_sums made, may be null where there is one part.
 template <typename T, int SIZE, bool REVERSED>
 __global__ void scan_rows(const T* x, T* y, const double* sums, long long x_stride, int N, int width)
 {
@@ -73,6 +76,9 @@ __global__ void scan_rows(const T* x, T* y, const double* sums, long long x_stri
     const int first = blockIdx.y * width, end = min(first + width, N);
     x += blockIdx.x * x_stride;
     y += (long long)blockIdx.x * N;
+    int j = first + threadIdx.x * SIZE;
+    Pack<T, SIZE> next = {};
+    if (j < end) next = load_columns<SIZE, REVERSED>(x, j, N);
     double carry = 0.0;
     if (sums) {
         const double* part_sums = sums + blockIdx.x * (gridDim.y - 1);
@@ -80,10 +86,11 @@ __global__ void scan_rows(const T* x, T* y, const double* sums, long long x_stri
         carry = block_sum(carry, carry_parts);
     }
     int turn = 0;  // two sets of sums by turns: no barrier between reading the one and writing the other
-    for (int start = first; start < end; start += blockDim.x * SIZE, turn ^= 1) {
-        const int j = start + threadIdx.x * SIZE;
-        Floats<SIZE> values = {};
-        if (j < end) values = load_columns<SIZE, REVERSED>(x, j, N);
+    for (int start = first; start < end; start += blockDim.x * SIZE, j += blockDim.x * SIZE, turn ^= 1) {
+        const Pack<T, SIZE> pack = next;
+        next = {};
+        if (j + (int)blockDim.x * SIZE < end) next = load_columns<SIZE, REVERSED>(x, j + blockDim.x * SIZE, N);
+        Floats<SIZE> values = in_order<REVERSED>(widened(pack));
         for (int i = 1; i < SIZE; ++i) values.at[i] += values.at[i - 1];
 
         const double up_to = warp_scan(values.at[SIZE - 1]);
@@ -97,6 +104,34 @@ __global__ void scan_rows(const T* x, T* y, const double* sums, long long x_stri
         carry += __shfl_sync(0xffffffff, sums_to_warp, 31);
 
         for (int i = 0; i < SIZE; ++i) values.at[i] = (float)(before + values.at[i]);
-        if (j < end) store_columns<SIZE, REVERSED>(y, j, N, values);
+        if (j < end) store_columns<REVERSED>(y, j, N, values);
+    }
+}
+
+// Many narrow rows: a warp for each, with at most PACKS packs a lane, all of them on their way at once.
+template <typename T, int SIZE, bool REVERSED, int PACKS>
+__global__ void scan_narrow(const T* x, T* y, long long x_stride, long long M, int N)
+{
+    const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= M) return;
+    x += row * x_stride;
+    y += row * N;
+    const int lane = threadIdx.x;
+    Pack<T, SIZE> packs[PACKS] = {};
+#pragma unroll
+    for (int p = 0; p < PACKS; ++p)
+        if ((p * 32 + lane) * SIZE < N) packs[p] = load_columns<SIZE, REVERSED>(x, (p * 32 + lane) * SIZE, N);
+    double carry = 0.0;
+#pragma unroll
+    for (int p = 0; p < PACKS; ++p) {
+        Floats<SIZE> values = in_order<REVERSED>(widened(packs[p]));
+        for (int i = 1; i < SIZE; ++i) values.at[i] += values.at[i - 1];
+        const double up_to = warp_scan(values.at[SIZE - 1]);
+        double before = __shfl_up_sync(0xffffffff, up_to, 1);
+        before = carry + (lane > 0 ? before : 0.0);
+        carry += __shfl_sync(0xffffffff, up_to, 31);
+
+        for (int i = 0; i < SIZE; ++i) values.at[i] = (float)(before + values.at[i]);
+        if ((p * 32 + lane) * SIZE < N) store_columns<REVERSED>(y, (p * 32 + lane) * SIZE, N, values);
     }
 }
