@@ -5,12 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import VECTOR_BYTES, pack_size
+from kernels.cuda.rows import pack_size
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
+from kernels.row_parts import THREADS_AT_ONCE
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("residual_dropout.cu")
+QUAD = 4  # numbers of a counter, and values of a thread where all are there at a time
 THREADS, FEW_THREADS = 256, 64
 FULL = 2  # blocks of a multiprocessor, below which they are smaller and more; not timed yet
 
@@ -24,10 +26,13 @@ def fours(x, residual, p, seed):
     shape = (1, -1) if all(tensor.is_contiguous() for tensor in given) else (-1, x.shape[-1])
     x, residual = (None if tensor is None else as_rows(tensor.reshape(shape)) for tensor in (x, residual))
     M, N = x.shape
-    vector = VECTOR_BYTES // x.itemsize
-    size = vector if pack_size(N if M > 1 else 0, x, residual, y.view(M, N)) == vector else 1
+    size = pack_size(N if M > 1 else 0, x, residual, y.view(M, N))
+    if size < QUAD:  # a row may start within a counter
+        size = 1
+    elif x.numel() <= QUAD * THREADS_AT_ONCE * multiprocessors(x.device):
+        size = QUAD
     strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
-    threads = N // size + N % size  # one for each vector of a row, and for each element that is left over
+    threads = N // size + N % size  # one for each pack of a row, and for each element that is left over
     block = THREADS if M * threads >= THREADS * FULL * multiprocessors(x.device) else FEW_THREADS
     across = -(-threads // block)
     arguments = (x, residual, y, *strides, N, across, np.float32(p), np.float32(1 / max(1 - p, 1e-30)), seed)

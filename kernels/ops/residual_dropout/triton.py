@@ -10,12 +10,19 @@ from kernels.triton.tiles import elements_of
 
 
 @triton.jit
-def put_dropped(x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, numbers, p, scale, inside):
-    """The elements at these offsets; all of them where `inside` is None."""
-    x = tl.load(x_ptr + x_at, mask=inside).to(tl.float32)
-    y = tl.where(numbers >= p, x * scale, 0.0)
+def put_dropped(
+    x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, seed, first, p, scale, inside, BLOCK_N: tl.constexpr
+):  # fmt: skip
+    """The elements at these offsets; all of them where `inside` is None. Their numbers, those of the counters from the first
+    on, are made while the elements are on their way."""
+    x = tl.load(x_ptr + x_at, mask=inside)
     if residual_ptr is not None:
-        y += tl.load(residual_ptr + residual_at, mask=inside).to(tl.float32)
+        residual = tl.load(residual_ptr + residual_at, mask=inside)
+    one, two, three, four = tl.rand4x(seed, first + tl.arange(0, BLOCK_N // 4))
+    numbers = tl.reshape(tl.join(tl.join(one, three), tl.join(two, four)), (BLOCK_N,))
+    y = tl.where(numbers >= p, x.to(tl.float32) * scale, 0.0)
+    if residual_ptr is not None:
+        y += residual.to(tl.float32)
     tl.store(y_ptr + y_at, y, mask=inside)
 
 
@@ -34,16 +41,15 @@ def residual_dropout_kernel(
     row, block = (tl.program_id(0) // blocks).to(tl.int64), tl.program_id(0) % blocks
     start = row * N + block.to(tl.int64) * BLOCK_N  # of all elements, by which the random numbers go
     before = tl.cast(0, tl.int64) if QUADS else start % 4
-    one, two, three, four = tl.rand4x(seed, (start - before) // 4 + tl.arange(0, BLOCK_N // 4))
-    numbers = tl.reshape(tl.join(tl.join(one, three), tl.join(two, four)), (BLOCK_N,))
+    first = (start - before) // 4
     if tl.program_id(0) < whole:
         at = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
-        put_dropped(x_ptr, residual_ptr, y_ptr, at, at, at, numbers, p, scale, None)
+        put_dropped(x_ptr, residual_ptr, y_ptr, at, at, at, seed, first, p, scale, None, BLOCK_N)
     else:
         columns = block.to(tl.int64) * BLOCK_N - before + tl.arange(0, BLOCK_N)
         x_at, residual_at, y_at = row * x_stride + columns, row * residual_stride + columns, row * N + columns
         inside = (columns >= 0) & (columns < N)
-        put_dropped(x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, numbers, p, scale, inside)
+        put_dropped(x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, seed, first, p, scale, inside, BLOCK_N)
 
 
 def fours(x, residual, p, seed):
