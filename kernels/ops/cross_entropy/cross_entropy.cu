@@ -89,9 +89,9 @@ __global__ void cross_entropy_online(const T* x, const long long* target, float*
 }
 
 // x and dx have N columns of the classes, from the first on; dx may be x. `evenly` is smoothing / classes. The M * N values are
-// divided as if they were one row: a thread has PACKS packs of SIZE of them, blockDim.x packs apart, and a pack may have the end
-// of a row and the start of the next, unless x_stride is not N. SIZE is at most N. The dynamic shared memory has a Row for each
-// row of the block.
+// divided as if they were one row: a thread has PACKS packs of SIZE of them, blockDim.x packs apart, and a pack may have the
+// end of a row and the start of the next, unless x_stride is not N. SIZE is at most N. The dynamic shared memory has a Row for
+// each row of the block.
 template <typename T, int SIZE, int PACKS>
 __global__ void cross_entropy_backward(const float* dloss, const T* x, const long long* targets, const double* lse, T* dx,
                                        long long x_stride, long long M, int N, long long ignore_index, float smoothing,

@@ -1,6 +1,6 @@
 // Level 5: dropout and a residual in CUDA C. Each thread makes the random numbers of its elements: four by each counter where a
-// thread has a pack of four or eight, and one where rows are not made of such packs. Elements that packs leave over have a thread
-// each, so that none waits for another.
+// thread has a pack of four or eight, and one where rows are not made of such packs. Elements that packs leave over have a
+// thread each, so that none waits for another.
 //
 //     y = residual + (u >= p ? x * scale : 0),    u: number i of the seed for element i of all
 //

@@ -22,42 +22,23 @@ __device__ void load_angles(const float* from, float (&angles)[SIZE])
     }
 }
 
-// (B * blocks, groups of HEADS heads of q and then of k) blocks; so many cover the positions, D / 2 / SIZE threads each.
+// HEADS heads of x, from `head` on, at one position, whose angles begin at cosines and sines.
 template <typename T, int SIZE, bool INTERLEAVED, int HEADS>
-__global__ void rope(const T* q, const T* k, T* to_q, T* to_k, const float* cosines, const float* sines,
-                     long long q_batch, long long q_head, long long q_position, long long q_feature,
-                     long long k_batch, long long k_head, long long k_position, long long k_feature,
-                     long long to_q_batch, long long to_q_head, long long to_q_position, long long to_q_feature,
-                     long long to_k_batch, long long to_k_head, long long to_k_position, long long to_k_feature,
-                     int q_heads, int k_heads, int S, int D, unsigned blocks, float turn)
+__device__ void turn_heads(const T* x, T* y, Strides from, Strides to, const float* cosines, const float* sines, int head,
+                           int heads, int D, int pair, float turn)
 {
-    // 32 bits are enough for the pairs of all positions; divisions in 64 would keep the loads waiting.
-    const unsigned position_pairs = D / 2 / SIZE;
-    const unsigned i = blockIdx.x % blocks * blockDim.x + threadIdx.x;
-    const long long batch = blockIdx.x / blocks;
-    const int position = i / position_pairs, pair = i % position_pairs * SIZE;
-    if (position >= S) return;
-    // Chosen without a branch: what is loaded on both sides of one would be waited for before it.
-    const int groups = (q_heads + HEADS - 1) / HEADS;
-    const bool is_q = blockIdx.y < groups;
-    const Strides q_from = {q_batch, q_head, q_position, q_feature}, k_from = {k_batch, k_head, k_position, k_feature};
-    const Strides q_to = {to_q_batch, to_q_head, to_q_position, to_q_feature};
-    const Strides k_to = {to_k_batch, to_k_head, to_k_position, to_k_feature};
-    const Strides from = is_q ? q_from : k_from, to = is_q ? q_to : k_to;
-    const int head = (is_q ? blockIdx.y : blockIdx.y - groups) * HEADS, heads = is_q ? q_heads : k_heads;
     // The first features of what is read together, and how far the others are.
     const int first = INTERLEAVED ? 2 * pair : pair, apart = INTERLEAVED ? SIZE : D / 2;
-    const T* x = (is_q ? q : k) + batch * from.batch + position * from.position + first * from.feature;
-    T* y = (is_q ? to_q : to_k) + batch * to.batch + position * to.position + first * to.feature;
-
+    x += first * from.feature;
+    y += first * to.feature;
     Pack<T, SIZE> packs[HEADS][2];
     float cos[SIZE], sin[SIZE];
 #pragma unroll  // all of them on their way at once, and the angles
     for (int h = 0; h < HEADS; ++h)
         for (int part = 0; part < 2; ++part)
             if (head + h < heads) packs[h][part] = load_pack<SIZE>(x + (head + h) * from.head + part * apart * from.feature);
-    load_angles(cosines + position * (D / 2) + pair, cos);
-    load_angles(sines + position * (D / 2) + pair, sin);
+    load_angles(cosines + pair, cos);
+    load_angles(sines + pair, sin);
 #pragma unroll
     for (int h = 0; h < HEADS; ++h) {
         if (head + h >= heads) return;
@@ -74,4 +55,33 @@ __global__ void rope(const T* q, const T* k, T* to_q, T* to_k, const float* cosi
         for (int part = 0; part < 2; ++part)
             store_floats(y + (head + h) * to.head + part * apart * to.feature, values[part]);
     }
+}
+
+// (B * blocks, groups of HEADS heads of q and then of k) blocks; so many cover the positions, D / 2 / SIZE threads each.
+template <typename T, int SIZE, bool INTERLEAVED, int HEADS>
+__global__ void rope(const T* q, const T* k, T* to_q, T* to_k, const float* cosines, const float* sines,
+                     long long q_batch, long long q_head, long long q_position, long long q_feature,
+                     long long k_batch, long long k_head, long long k_position, long long k_feature,
+                     long long to_q_batch, long long to_q_head, long long to_q_position, long long to_q_feature,
+                     long long to_k_batch, long long to_k_head, long long to_k_position, long long to_k_feature,
+                     int q_heads, int k_heads, int S, int D, unsigned blocks, float turn)
+{
+    // 32 bits are enough for the pairs of all positions; divisions in 64 would keep the loads waiting.
+    const unsigned position_pairs = D / 2 / SIZE;
+    const unsigned i = blockIdx.x % blocks * blockDim.x + threadIdx.x;
+    const long long batch = blockIdx.x / blocks;
+    const int position = i / position_pairs, pair = i % position_pairs * SIZE;
+    if (position >= S) return;
+    // Chosen without a branch: the code is there once, and all loads are asked for one right after the other.
+    const int groups = (q_heads + HEADS - 1) / HEADS;
+    const bool is_q = blockIdx.y < groups;
+    const Strides q_from = {q_batch, q_head, q_position, q_feature}, k_from = {k_batch, k_head, k_position, k_feature};
+    const Strides q_to = {to_q_batch, to_q_head, to_q_position, to_q_feature};
+    const Strides k_to = {to_k_batch, to_k_head, to_k_position, to_k_feature};
+    const Strides from = is_q ? q_from : k_from, to = is_q ? q_to : k_to;
+    const int head = (is_q ? blockIdx.y : blockIdx.y - groups) * HEADS, heads = is_q ? q_heads : k_heads;
+    const T* x = (is_q ? q : k) + batch * from.batch + position * from.position;
+    T* y = (is_q ? to_q : to_k) + batch * to.batch + position * to.position;
+    const int angle = position * (D / 2);
+    turn_heads<T, SIZE, INTERLEAVED, HEADS>(x, y, from, to, cosines + angle, sines + angle, head, heads, D, pair, turn);
 }
