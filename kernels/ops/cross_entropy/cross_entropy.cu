@@ -102,6 +102,25 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
     const long long start = (long long)blockIdx.x * most, start_row = start / N;
     const unsigned beyond = (unsigned)(start - start_row * N);
     const int count = (int)min((long long)most, M * N - start), row_count = (beyond + count - 1) / N + 1;
+    Pack<T, SIZE> packs[PACKS] = {};
+    auto load_packs = [&] {
+#pragma unroll
+        for (int k = 0; k < PACKS; ++k) {
+            const int at = (k * blockDim.x + threadIdx.x) * SIZE;
+            if (at >= count) return;
+            const int row = (beyond + at) / N, j = (beyond + at) % N;
+            const T* from = x + (start_row + row) * x_stride + j;
+            if (at + SIZE > count) {
+#pragma unroll
+                for (int i = 0; i < SIZE; ++i)
+                    if (at + i < count) packs[k].at[i] = from[i];
+            } else if (PACKS == 1 || rows[row].kept || j + SIZE > N) {
+                packs[k] = load_pack<SIZE>(from);
+            }
+        }
+    };
+    // Of a row that is not kept x is not read, unless that would keep a thread's only load waiting.
+    if (PACKS == 1) load_packs();
     for (int r = threadIdx.x; r < row_count; r += blockDim.x) {
         const long long target = targets[start_row + r];
         const double exact = lse[start_row + r];
@@ -111,24 +130,8 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
                    factor * (1.0f - smoothing + evenly), factor * evenly, here ? (int)(target - first) : -1,
                    target != ignore_index};
     }
-    // Of a row that is not kept x is not read, unless that would keep a thread's only load waiting.
-    if (PACKS > 1) __syncthreads();
-    Pack<T, SIZE> packs[PACKS] = {};
-#pragma unroll
-    for (int k = 0; k < PACKS; ++k) {
-        const int at = (k * blockDim.x + threadIdx.x) * SIZE;
-        if (at >= count) break;
-        const int row = (beyond + at) / N, j = (beyond + at) % N;
-        const T* from = x + (start_row + row) * x_stride + j;
-        if (at + SIZE > count) {
-#pragma unroll
-            for (int i = 0; i < SIZE; ++i)
-                if (at + i < count) packs[k].at[i] = from[i];
-        } else if (PACKS == 1 || rows[row].kept || j + SIZE > N) {
-            packs[k] = load_pack<SIZE>(from);
-        }
-    }
-    if (PACKS == 1) __syncthreads();
+    __syncthreads();
+    if (PACKS > 1) load_packs();
 #pragma unroll
     for (int k = 0; k < PACKS; ++k) {
         const int at = (k * blockDim.x + threadIdx.x) * SIZE;
