@@ -12,6 +12,8 @@ import torch
 
 from kernels.hardware import REFERENCE, REFERENCE_MULTIPROCESSORS, Target, has_feature, target_of
 
+CPU_THREADS = 256
+"""That a CPU is taken to have: so few that small matrices, which checks can afford, meet all that large ones do on a GPU."""
 _planned: Target | None = None
 
 
@@ -79,6 +81,17 @@ def multiprocessors(device: torch.device) -> int:
     if device.type == "cpu":
         return REFERENCE_MULTIPROCESSORS
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def elements_of_thread(total: int, device: torch.device) -> int:
+    """Elements of a thread, of so many that are computed one by one.
+
+    Where a GPU has about a thread for each, one: a thread's code is written out for all of its elements, and in a kernel that
+    runs for microseconds the instructions come no faster than the data. More where threads would have to wait for others.
+    """
+    gpu = device.type != "cpu"
+    each = total // (REFERENCE.threads_per_multiprocessor * multiprocessors(device) if gpu else CPU_THREADS)
+    return 1 if each < 2 else 2 if each < 4 else 4 if each < 32 else 8
 
 
 def with_gpu(target: Target) -> Machine:

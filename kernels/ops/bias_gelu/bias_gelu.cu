@@ -6,7 +6,7 @@
 #include "activations.cuh"
 #include "packs.cuh"
 
-// Rows of one thread, a block's height apart: so many loads are on their way at once, for one of the bias.
+// Rows of one thread of the forward, a block's height apart: so many loads are on their way at once, for one of the bias.
 constexpr int ROWS = 4;
 
 // (ceil(M / (ROWS * blockDim.y)) * across) blocks, of which `across` lie side by side.
@@ -31,23 +31,30 @@ __global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_str
     }
 }
 
-// dx = dy * gelu'(x + bias). partial, G×1×N, is what each of G = gridDim.y blocks one above the other has of the sums of its
-// columns; where one block has all, partial is null, and the sums are dbias. blockDim.x * blockDim.y is 256.
-template <typename T, int SIZE, int ACTIVATION>
+// dx = dy * gelu'(x + bias). A row here may be several of the matrix, joined, each `width` wide; then `rest` elements of the
+// matrix fill no such row. partial, G×1×N, is what each of G = gridDim.y blocks one above the other has of the sums of its
+// columns; where one block has all, partial is null, and the sums are dbias. A thread has so many rows AT_ONCE.
+// blockDim.x * blockDim.y is 256.
+template <typename T, int SIZE, int ACTIVATION, int AT_ONCE>
 __global__ void bias_gelu_backward_packs(const T* dy, const T* x, const T* bias, T* dx, float* partial, T* dbias,
-                                         long long dy_stride, long long x_stride, long long M, int N)
+                                         long long dy_stride, long long x_stride, long long M, int N, int width, int rest)
 {
     __shared__ Floats<SIZE> thread_parts[256];
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
     Floats<SIZE> sums = {};
     if (j < N) {
-        const Floats<SIZE> biases = load_floats<SIZE>(bias + j);
+        Floats<SIZE> biases;
+        int column = j % width;
+        for (int k = 0; k < SIZE; ++k) {
+            biases.at[k] = (float)bias[column];
+            if (++column == width) column = 0;
+        }
         const int apart = gridDim.y * blockDim.y;
-        for (long long first = blockIdx.y * blockDim.y + threadIdx.y; first < M; first += ROWS * apart) {
+        for (long long first = blockIdx.y * blockDim.y + threadIdx.y; first < M; first += AT_ONCE * apart) {
             // All loads before the first store: the compiler cannot know that dx overlaps none of them.
-            Pack<T, SIZE> dys[ROWS], rows[ROWS];
+            Pack<T, SIZE> dys[AT_ONCE], rows[AT_ONCE];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
+            for (int r = 0; r < AT_ONCE; ++r) {
                 const long long i = first + r * apart;
                 if (i < M) {
                     dys[r] = load_pack<SIZE>(dy + i * dy_stride + j);
@@ -55,7 +62,7 @@ __global__ void bias_gelu_backward_packs(const T* dy, const T* x, const T* bias,
                 }
             }
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
+            for (int r = 0; r < AT_ONCE; ++r) {
                 const long long i = first + r * apart;
                 if (i >= M) break;
                 Floats<SIZE> wide = widened(dys[r]), row = widened(rows[r]);
@@ -64,6 +71,16 @@ __global__ void bias_gelu_backward_packs(const T* dy, const T* x, const T* bias,
                     sums.at[k] += row.at[k];
                 }
                 store_floats(dx + i * N + j, row);
+            }
+        }
+        if (blockIdx.y == gridDim.y - 1 && threadIdx.y == 0) {
+#pragma unroll
+            for (int k = 0; k < SIZE; ++k) {
+                if (j + k >= rest) break;
+                const float x_value = (float)x[M * x_stride + j + k], dy_value = (float)dy[M * dy_stride + j + k];
+                const float dx_value = dy_value * activated<T, ACTIVATION>(x_value + biases.at[k]).slope;
+                sums.at[k] += dx_value;
+                dx[M * N + j + k] = (T)dx_value;
             }
         }
     }

@@ -1,5 +1,6 @@
 """Level 5: the Python side of bias_gelu.cu."""
 
+import math
 from functools import partial
 from pathlib import Path
 
@@ -8,14 +9,24 @@ import torch
 from kernels.activations import GELU, NAMES
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import COLUMN_SUMS, column_blocks_of_packs, column_sums, pack_size, power_of_2_from
+from kernels.cuda.rows import (
+    COLUMN_SUMS,
+    FEW_ROWS,
+    VECTOR_BYTES,
+    column_blocks_of_packs,
+    column_sums,
+    pack_size,
+    power_of_2_from,
+)
 from kernels.cuda.template import kernel
+from kernels.machine import elements_of_thread
 from kernels.operation import Variant
 from kernels.unsupported import needs_compiler
 
 FILE = Path(__file__).with_name("bias_gelu.cu")
 THREADS = 256
-ROWS = 4  # of a thread of the forward, as in bias_gelu.cu
+ROWS = 4  # of a thread at once, as in bias_gelu.cu
+ONE_EACH = 8  # rows of a matrix, at most, whose threads have a row each in the backward: little code, soon read
 
 
 def forward(x, bias, approximate, *, wide: bool):
@@ -38,16 +49,37 @@ def backward(dy, x, bias, approximate, *, wide: bool):
     if not x.numel():
         return dx, dbias.zero_()
     dys, rows, bias = as_rows(dy), as_rows(x), as_columns(bias)
-    M, N = rows.shape
-    size = pack_size(N, dys, rows, bias, dx) if wide else 1
-    (across, G), block = column_blocks_of_packs(M, N, size, x.device)
-    sums = torch.empty((G, 1, N), dtype=torch.float32, device=x.device) if G > 1 else None
-    launched = kernel(FILE, "bias_gelu_backward_packs", x.dtype, size, NAMES.index(GELU[approximate]))
-    strides = dys.stride(0), rows.stride(0)
-    launched((across, G), block, (dys, rows, bias, dx, sums, None if G > 1 else dbias, *strides, M, N))
+    matrices = dys, rows, dx.view(rows.shape)
+    width = rows.shape[1]
+    joined = rows_joined(*matrices) if wide else 1
+    M, N = rows.shape[0] // joined, joined * width
+    dys, rows, dxs = (matrix[: M * joined].view(M, N) if joined > 1 else matrix for matrix in matrices)
+    size = pack_size(N, dys, rows, dxs) if wide else 1
+    if M <= ONE_EACH:
+        size, height, G, at_once = min(size, elements_of_thread(x.numel(), x.device)), power_of_2_from(M), 1, 1
+        block = THREADS // height, height
+        across = -(-N // (size * block[0]))
+    else:
+        ((across, G), block), at_once = column_blocks_of_packs(M, N, size, x.device), ROWS
+    parts = G * joined
+    sums = torch.empty((parts, 1, width), dtype=torch.float32, device=x.device) if parts > 1 else None
+    launched = kernel(FILE, "bias_gelu_backward_packs", x.dtype, size, NAMES.index(GELU[approximate]), at_once)
+    numbers = dys.stride(0), rows.stride(0), M, N, width, x.numel() - M * N
+    launched((across, G), block, (dys, rows, bias, dx, sums, None if parts > 1 else dbias, *numbers))
     if sums is not None:
         column_sums(sums, dbias)
     return dx, dbias
+
+
+def rows_joined(*matrices: torch.Tensor) -> int:
+    """How many neighbouring rows make one that starts at a 16-byte vector, whatever its width, in memory without gaps: they
+    have a partial sum each. Few rows stay alone."""
+    M, N = matrices[0].shape
+    vector = VECTOR_BYTES // matrices[0].itemsize
+    joined = vector // math.gcd(N, vector)
+    if M // joined <= FEW_ROWS or joined * N >= 2**31 or not all(matrix.is_contiguous() for matrix in matrices):
+        return 1
+    return joined
 
 
 SOURCE = (FILE, *(DEVICE / name for name in ("activations.cuh", "packs.cuh", "vectors.cuh")), Path(__file__))

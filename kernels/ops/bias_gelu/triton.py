@@ -1,5 +1,6 @@
 """Level 4: bias and GELU in Triton, forward and backward: every matrix is read or written once, in tiles."""
 
+import math
 from pathlib import Path
 
 import torch
@@ -8,16 +9,19 @@ import triton.language as tl
 
 from kernels.activations import GELU
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.machine import multiprocessors
+from kernels.hardware import WARP
+from kernels.machine import elements_of_thread, multiprocessors
 from kernels.operation import Variant
 from kernels.triton import activations, column_sums, tiles
 from kernels.triton.activations import activated
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
-from kernels.triton.tiles import elements_of, tile, tiles_of
+from kernels.triton.tiles import MANY, tile, tiles_of
 from kernels.unsupported import needs_interpreter
 
-FEW_ROWS = 256  # that one program adds up, without a second kernel; no GPU has timed other bounds yet
+THREADS = 128  # of a program of the forward
+FEW_ROWS = 64  # of a small matrix, that one program adds up without a second kernel; no GPU has timed other bounds yet
+TILES = 4  # of a program at least, where there are more rows: each has a partial sum, which the second kernel reads
 
 
 @triton.jit
@@ -33,23 +37,43 @@ def bias_gelu_kernel(
 
 
 @triton.jit
+def put_dx(
+    dy_ptr, x_ptr, dx_ptr, bias, rows, columns, inside, dy_stride, x_stride, dx_stride,
+    ACTIVATION: tl.constexpr, EXACT: tl.constexpr,
+):  # fmt: skip
+    """Writes a tile of dx and returns it, not rounded; 0 outside."""
+    dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    _, slope = activated(x + bias, ACTIVATION, EXACT)
+    dx = dy * slope
+    tl.store(dx_ptr + rows * dx_stride + columns, dx, mask=inside)
+    return dx
+
+
+@triton.jit
 def bias_gelu_backward_kernel(
-    dy_ptr, x_ptr, bias_ptr, dx_ptr, dbias_ptr, dy_stride, x_stride, M, N,
+    dy_ptr, x_ptr, bias_ptr, dx_ptr, dbias_ptr, dy_stride, x_stride, M, N, width, rest,
     ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    # A program keeps its columns and walks down the rows, so that the sums for dbias stay in registers.
+    # A program keeps its columns and walks down the rows, so that the sums for dbias stay in registers. A row here may be
+    # several of the matrix, joined, each `width` wide; then `rest` elements of the matrix, if any, fill no such row.
     columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
-    bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + columns % width, mask=columns < N, other=0.0).to(tl.float32)
     dbias = tl.zeros((ROWS, BLOCK_N), tl.float32)
+    below = tl.arange(0, ROWS)
     for start in tl.range(tl.program_id(1) * ROWS, M, tl.num_programs(1) * ROWS, num_stages=STAGES):
-        rows = (start + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+        rows = (start + below).to(tl.int64)[:, None]
         inside = (rows < M) & (columns < N)
-        dy = tl.load(dy_ptr + rows * dy_stride + columns, mask=inside, other=0.0).to(tl.float32)
-        x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
-        _, slope = activated(x + bias, ACTIVATION, EXACT)
-        dx = dy * slope
-        tl.store(dx_ptr + rows * N + columns, dx, mask=inside)
-        dbias += dx
+        dbias += put_dx(
+            dy_ptr, x_ptr, dx_ptr, bias, rows, columns, inside, dy_stride, x_stride, N, ACTIVATION, EXACT
+        )  # fmt: skip
+    if rest is not None:
+        rows = (M + below).to(tl.int64)[:, None]
+        if tl.program_id(1) == tl.num_programs(1) - 1:
+            inside = (rows == M) & (columns < rest)
+            dbias += put_dx(
+                dy_ptr, x_ptr, dx_ptr, bias, rows, columns, inside, dy_stride, x_stride, N, ACTIVATION, EXACT
+            )  # fmt: skip
     store_partial(dbias_ptr, dbias, tl.program_id(1), columns, N)
 
 
@@ -58,10 +82,11 @@ def tiled(x, bias, approximate):
     if y.numel():
         rows = as_rows(x)
         M, N = rows.shape
-        programs, shape = tiles_of(M, N, elements_of(M * N, x.device))
+        each = elements_of_thread(M * N, x.device)
+        programs, shape = tiles_of(M, N, THREADS * each if each <= 2 else MANY)
         how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4}
         arguments = (rows, as_columns(bias), y, rows.stride(0), M, N)
-        launch(bias_gelu_kernel, (programs,), *arguments, **how, **shape, num_warps=4)
+        launch(bias_gelu_kernel, (programs,), *arguments, **how, **shape, num_warps=THREADS // WARP)
     return y
 
 
@@ -71,26 +96,41 @@ def columns(dy, x, bias, approximate):
     if not x.numel():
         return dx, bias.new_zeros(bias.shape)
     dy, x = as_rows(dy), as_rows(x)
-    M, N = x.shape
+    rows, width = x.shape
+    joined = rows_joined(dy, x)
+    M, N = rows // joined, joined * width
     tile, programs = columns_tile(M, N, x.device)
-    sums = Partials(programs, bias, alone=programs == 1)
+    sums = Partials(programs * joined, bias, alone=programs * joined == 1)
     how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4}
-    arguments = (dy, x, as_columns(bias), dx, sums.dweight, dy.stride(0), x.stride(0), M, N)
+    strides = joined * dy.stride(0), joined * x.stride(0)
+    arguments = (dy, x, as_columns(bias), dx, sums.dweight, *strides, M, N, width, rows % joined * width or None)
     launch(bias_gelu_backward_kernel, (triton.cdiv(N, tile["BLOCK_N"]), programs), *arguments, **how, **tile)
     return dx, sums.add_up()[0]
 
 
+def rows_joined(dy: torch.Tensor, x: torch.Tensor) -> int:
+    """How many neighbouring rows make one that starts where loads of 16 bytes do, whatever its width, in memory without gaps:
+    they have a partial sum each. Few rows stay alone."""
+    M, N = x.shape
+    joined = 16 // math.gcd(N, 16)  # Triton asks for multiples of 16
+    if M // joined < 8 or joined * N >= 2**31 or not (dy.is_contiguous() and x.is_contiguous()):
+        return 1
+    return joined
+
+
 def columns_tile(M: int, N: int, device: torch.device) -> tuple[dict[str, int], int]:
-    """The tile of a program, and how many programs share the rows: one where a tile has room for them all, and then there is
-    no second kernel."""
+    """The tile of a program, and how many programs share the rows: one where they are few, and then there is no second
+    kernel."""
     height = triton.next_power_of_2(M)
-    if height <= FEW_ROWS:
-        block = max(1_024 // height, 32)
-        return {"ROWS": height, "BLOCK_N": block, "STAGES": 1, "num_warps": max(height * block // 512, 4)}, 1
-    block = min(max(triton.next_power_of_2(N), 32), 128)
-    tile = {"ROWS": 2_048 // block, "BLOCK_N": block, "STAGES": 3, "num_warps": 4}
-    programs = max(4 * multiprocessors(device) // triton.cdiv(N, block), 1)
-    return tile, min(triton.cdiv(M, tile["ROWS"]), programs)
+    if M <= FEW_ROWS and elements_of_thread(M * N, device) <= 2:
+        rows = min(height, 32)
+        block = max(256 // rows, 32)
+        return {"ROWS": rows, "BLOCK_N": block, "STAGES": 1, "num_warps": min(rows * block // 32, 16)}, 1
+    rows = min(height, 8)
+    # 4 elements a thread: of more, a multiprocessor's registers hold too few threads. Of these, 6 programs.
+    tile = {"ROWS": rows, "BLOCK_N": 1_024 // rows, "STAGES": 3, "num_warps": 8}
+    programs = max(6 * multiprocessors(device) // triton.cdiv(N, tile["BLOCK_N"]), 1)
+    return tile, min(triton.cdiv(M, TILES * rows), programs)
 
 
 PARTS = (Path(__file__), Path(activations.__file__))

@@ -10,6 +10,7 @@ from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import pack_size, power_of_2_from
 from kernels.cuda.template import kernel
+from kernels.machine import elements_of_thread
 from kernels.operation import Variant
 from kernels.unsupported import needs_compiler
 
@@ -27,7 +28,10 @@ def run(
     if all(matrix.is_contiguous() for matrix in rows):  # memory without gaps is one row, of whatever width
         rows = [matrix.view(1, -1) for matrix in rows]
     M, N = rows[0].shape
-    size = pack_size(N if M > 1 else 0, *rows, *(out.view(M, N) for out in outs)) if wide else 1
+    size = 1
+    if wide:
+        size = pack_size(N if M > 1 else 0, *rows, *(out.view(M, N) for out in outs))
+        size = min(size, elements_of_thread(M * N, outs[0].device))
     threads = N // size + N % size  # one for each pack of a row, and for each column that is left over
     across = min(power_of_2_from(threads), THREADS)
     block, blocks = (across, THREADS // across), -(-threads // across)
@@ -55,7 +59,7 @@ def ladder(prefix: str, fn) -> tuple[Variant, ...]:
     scalar, packs = partial(fn, wide=False), partial(fn, wide=True)
     return (
         Variant(5, f"{prefix}scalar", scalar, "a thread for each element", SOURCE, needs_compiler),
-        Variant(5, f"{prefix}packs", packs, "16 bytes a load, or as many as the rows allow", SOURCE, needs_compiler),
+        Variant(5, f"{prefix}packs", packs, "16 bytes a load, or what rows and threads allow", SOURCE, needs_compiler),
     )
 
 

@@ -8,12 +8,16 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
+from kernels.hardware import WARP
+from kernels.machine import elements_of_thread
 from kernels.operation import Variant
 from kernels.triton import activations, tiles
 from kernels.triton.activations import activated
 from kernels.triton.launch import launch
 from kernels.triton.tiles import elements, tile, tiles_of
 from kernels.unsupported import needs_interpreter
+
+THREADS = 128  # of a program
 
 # In the kernels, `whole` is how many of the first tiles lie in memory without gaps and need no mask. A mask by an odd N would
 # cost them their wide loads: the compiler can't tell that neighbours share its verdict.
@@ -84,11 +88,12 @@ def run(kernel, given: tuple[torch.Tensor, ...], outs: tuple[torch.Tensor, ...],
     if one_row:
         rows = [matrix.view(1, -1) for matrix in rows]
     M, N = rows[0].shape
-    programs, shape = tiles_of(M, N, 1_024)
-    whole = N // 1_024 if one_row else 0
+    count = THREADS * elements_of_thread(M * N, rows[0].device)
+    programs, shape = tiles_of(M, N, count)
+    whole = N // count if one_row else 0
     strides = (matrix.stride(0) for matrix in rows)
     how = {"ACTIVATION": activation, "EXACT": outs[0].dtype == torch.float32}
-    launch(kernel, (programs,), *rows, *outs, *strides, M, N, whole, **how, **shape, num_warps=4)
+    launch(kernel, (programs,), *rows, *outs, *strides, M, N, whole, **how, **shape, num_warps=THREADS // WARP)
 
 
 def forward(gate, up, activation, *, flat: bool):
