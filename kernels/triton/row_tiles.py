@@ -9,10 +9,10 @@ from kernels.row_parts import VALUES_AT_ONCE, at_once
 NARROW = 1_024
 
 
-def row_warps(M: int, N: int, device: torch.device) -> int:
-    """Warps of a program that keeps one of M rows of N: 16 values a thread where all rows are there at once, else 64, which
-    are enough loads in flight, and few enough warps that their partial sums meet quickly."""
-    values = VALUES_AT_ONCE if at_once(M, N, device) else 64
+def row_warps(M: int, N: int, device: torch.device, values: int = 64) -> int:
+    """Warps of a program that keeps one of M rows of N: 16 values a thread where all rows are there at once, else so many;
+    64 are enough loads in flight, and few enough warps that their partial sums meet quickly."""
+    values = VALUES_AT_ONCE if at_once(M, N, device) else values
     return min(max(triton.next_power_of_2(N) // (32 * values), 1), 16)
 
 

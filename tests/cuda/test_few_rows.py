@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from kernels import lens
+from kernels.check import Truth
 from kernels.cuda.kernel import watched
+from kernels.operation import Case, operation
 from kernels.ops import add_rms_norm, layer_norm, rms_norm
 
 EPS = 1e-5
@@ -14,8 +16,8 @@ NORMS = {
     "rms_norm": (rms_norm.cuda.cluster, rms_norm.native.rms_norm_backward),
     "add_rms_norm": (add_rms_norm.cuda.cluster, add_rms_norm.native.add_rms_norm_backward),
 }
-ONE_BLOCK = [(1, 1), (1, 298), (3, 607), (100, 17), (900, 3), (7, 768)]
-BLOCKS = [(16, 3119), (41, 211), (2, 8191)]
+ONE_BLOCK = [(1, 1), (1, 298), (3, 607), (100, 17), (900, 3), (5, 768), (2, 4096)]
+BLOCKS = [(16, 3119), (41, 211), (2, 8191), (7, 768), (300, 520), (1000, 40), (140, 8192)]
 
 
 def made(norm, M, N, dtype, device):
@@ -66,3 +68,13 @@ def test_nothing_is_found_in_it(norm, M, N):
     with watched(lambda *launch: traces.append(lens.trace(*launch))):
         NORMS[norm][0](*made(norm, M, N, torch.bfloat16, "cpu"), EPS)
     assert traces and [str(finding) for trace in traces for finding in trace.findings] == []
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("name", ["layer_norm", "layer_norm_gelu"])
+def test_a_first_value_far_from_the_others_costs_no_bits(device, name, level):
+    op, case = operation(name), Case((6, 1001), "float32")
+    inputs = op.inputs(case, device)
+    inputs["x"][:, 0] = 60
+    failure = Truth(op, case, inputs).judge(op.default(level)).failure
+    assert failure is None, failure

@@ -50,6 +50,16 @@ struct Few {
     __device__ void add_up(const Floats<SIZE> (&sums)[PACKS], Meeting<PACKS * SIZE>& meeting, T* to, float* partial, int N) const
     {
         const int threads = blockDim.x * blockDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
+        if (blockDim.y == 1) {  // there is nothing to add
+            for (int p = 0; p < PACKS; ++p) {
+                if (column(p) >= N) continue;
+                if (gridDim.x > 1)
+                    store_floats(partial + column(p), sums[p]);
+                else
+                    store_floats(to + column(p), sums[p]);
+            }
+            return;
+        }
         __syncthreads();
         for (int p = 0; p < PACKS; ++p)
             for (int v = 0; v < SIZE; ++v) meeting[place(p, v, thread)] = sums[p].at[v];

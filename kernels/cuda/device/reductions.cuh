@@ -32,6 +32,20 @@ __device__ float row_sum(float value, float* warp_parts)
     return warp_sum(lane < blockDim.x / 32 ? warp_parts[lane] : 0.0f);
 }
 
+// Two sums at once, for which threads wait for each other once.
+template <int THREADS = 32>
+__device__ float2 row_sum(float2 value, float2* warp_parts)
+{
+    constexpr int WIDTH = THREADS < 32 ? THREADS : 32;
+    value = {warp_sum<WIDTH>(value.x), warp_sum<WIDTH>(value.y)};
+    if (THREADS < 32 || blockDim.x == 32) return value;
+    int lane = threadIdx.x % 32;
+    if (lane == 0) warp_parts[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = lane < blockDim.x / 32 ? warp_parts[lane] : float2{};
+    return {warp_sum(value.x), warp_sum(value.y)};
+}
+
 // The largest `value`, in the same way.
 __device__ float row_max(float value, float* warp_parts)
 {

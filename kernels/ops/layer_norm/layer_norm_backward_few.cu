@@ -33,29 +33,35 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
 
     Row rows[ROWS];
     for (int k = 0; k < ROWS; ++k) {
-        // Counted from a value of the part: sums of values far from 0 would cost float32's last bits.
-        const float first = __shfl_sync(0xffffffff, (float)xs[k][0].at[0], 0, LANES);
-        float sum = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
+        float sum = 0.0f, rests = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
         for (int p = 0; p < PACKS; ++p)
-            for (int v = 0; v < SIZE && mine.column(p) < N; ++v) sum += widened(xs[k][p]).at[v] - first;
-        const float from_first = warp_sum<LANES>(sum) / part_columns;
+            for (int v = 0; v < SIZE && mine.column(p) < N; ++v) sum += widened(xs[k][p]).at[v];
+        const float near = warp_sum<LANES>(sum) / part_columns;
         for (int p = 0; p < PACKS; ++p) {
             if (mine.column(p) >= N) continue;
             const Floats<SIZE> values = widened(xs[k][p]), g = g_of(widened(dys[k][p]), p);
             for (int v = 0; v < SIZE; ++v) {
-                const float centred = values.at[v] - first - from_first;
-                squares += centred * centred;
+                const float left = values.at[v] - near;
+                rests += left;
+                squares += left * left;
                 g_sum += g.at[v];
-                gc_sum += g.at[v] * centred;
+                gc_sum += g.at[v] * left;
             }
         }
+        rests = warp_sum<LANES>(rests);
         squares = warp_sum<LANES>(squares);
         g_sum = warp_sum<LANES>(g_sum);
         gc_sum = warp_sum<LANES>(gc_sum);
-        const float mean = first + from_first, rstd = rsqrtf(squares / N + eps);
-        rows[k] = {mean, rstd, g_sum / N, gc_sum * rstd / N};  // if this part is all of it
-        if (mine.parts > 1 && mine.lane == 0)
-            parts[k][threadIdx.y * mine.parts + mine.part] = {mean, squares, g_sum, gc_sum};
+        // What the rounded mean is off, which a mean far from 0 makes large, is the mean of what is left.
+        const float rest = rests / part_columns;
+        squares -= rests * rest;
+        gc_sum -= g_sum * rest;
+        if (mine.parts == 1) {
+            const float rstd = rsqrtf(squares / N + eps);
+            rows[k] = {near + rest, rstd, g_sum / N, gc_sum * rstd / N};
+        } else if (mine.lane == 0) {
+            parts[k][threadIdx.y * mine.parts + mine.part] = {near + rest, squares, g_sum, gc_sum};
+        }
     }
     if (mine.parts > 1) {
         __syncthreads();

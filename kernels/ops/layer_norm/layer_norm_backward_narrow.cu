@@ -30,17 +30,21 @@ __global__ void __launch_bounds__(THREADS)
         __syncthreads();
         for (int row = threadIdx.y; row < CHUNK; row += THREADS / LANES) {  // sums need all lanes of a warp
             auto has = [&](int v) { return row < rows && column(v) < N; };
-            float values[VALUES], gradients[VALUES], sum = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
-            // Counted from a value of the row: a mean far from 0 would cost float32's last bits.
-            const float first = row < rows ? (float)xs[row * N] : 0.0f;
+            float values[VALUES], gradients[VALUES], sum = 0.0f, rests = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
             for (int v = 0; v < VALUES; ++v) {
-                values[v] = has(v) ? (float)xs[row * N + column(v)] - first : 0.0f;
+                values[v] = has(v) ? (float)xs[row * N + column(v)] : 0.0f;
                 gradients[v] = has(v) ? (float)dys[row * N + column(v)] : 0.0f;
                 sum += values[v];
             }
-            const float mean = warp_sum<LANES>(sum) / N;
+            const float near = warp_sum<LANES>(sum) / N;
+            // What the rounded mean is off, which a mean far from 0 makes large, is the mean of what is left.
             for (int v = 0; v < VALUES; ++v) {
-                const float centred = has(v) ? values[v] - mean : 0.0f, g = __fmul_rn(gradients[v], weights[v]);
+                if (has(v)) values[v] -= near;
+                rests += values[v];
+            }
+            const float rest = warp_sum<LANES>(rests) / N;
+            for (int v = 0; v < VALUES; ++v) {
+                const float centred = has(v) ? values[v] - rest : 0.0f, g = __fmul_rn(gradients[v], weights[v]);
                 values[v] = centred;
                 squares += centred * centred;
                 g_sum += g;

@@ -13,18 +13,24 @@ struct alignas(16) Row {
     float mean, rstd, g, gn;
 };
 
-// The row whose `count` parts have `part_columns` columns each, but for the last; given to each lane of a warp.
+// The row whose `count` parts have `part_columns` columns each, but for the last; given to each lane of a warp. All is counted
+// from the mean of the first part, so that lanes meet once; the mean of the row takes its place at last.
 __device__ Row row_of(const Part* parts, int count, int part_columns, int N, float eps)
 {
-    const float mean = joined_mean(parts, count, part_columns, N);
-    float squares = 0.0f, g = 0.0f, gc = 0.0f;
+    const float first = parts[0].mean;
+    float sum = 0.0f, squares = 0.0f, g = 0.0f, gc = 0.0f;
     for (int p = threadIdx.x % 32; p < count; p += 32) {
         const Part part = parts[p];
-        const float apart = part.mean - mean;
-        squares += part.squares + columns_of(p, part_columns, N) * apart * apart;
+        const float apart = part.mean - first, columns = columns_of(p, part_columns, N);
+        sum += columns * apart;
+        squares += part.squares + columns * apart * apart;
         g += part.g;
         gc += part.gc + part.g * apart;
     }
-    const float rstd = rsqrtf(warp_sum(squares) / N + eps);
-    return {mean, rstd, warp_sum(g) / N, warp_sum(gc) * rstd / N};
+    sum = warp_sum(sum);
+    squares = warp_sum(squares);
+    g = warp_sum(g);
+    gc = warp_sum(gc);
+    const float apart = sum / N, rstd = rsqrtf((squares - sum * apart) / N + eps);
+    return {first + apart, rstd, g / N, (gc - g * apart) * rstd / N};
 }

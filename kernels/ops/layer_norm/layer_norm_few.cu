@@ -10,7 +10,8 @@ template <typename T, int SIZE, int PACKS, int THREADS, int ROWS>
 __global__ void __launch_bounds__(THREADS* ROWS)
     layer_norm_few(const T* x, const T* weight, const T* bias, T* y, long long row_stride, long long M, int N, float eps)
 {
-    __shared__ float warp_parts[2][32];
+    __shared__ float warp_sums[32];
+    __shared__ float2 warp_rests[32];
     const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
     x += i * row_stride;
     y += i * N;
@@ -18,7 +19,6 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
     auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
 
-    const float first = present(0) ? (float)x[0] : 0.0f;
     Pack<T, SIZE> row[PACKS], weights[PACKS], biases[PACKS];
     for (int k = 0; k < PACKS; ++k) {
         const int j = column(k);
@@ -28,29 +28,32 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         if (bias) biases[k] = load_pack<SIZE>(bias + j);
     }
 
-    // All is counted from the first value: a mean far from 0 would cost float32's last bits.
-    float sum = 0.0f, squares = 0.0f;
+    float sum = 0.0f;
+    float2 rests = {};  // and their squares
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;
         const Floats<SIZE> values = widened(row[k]);
-        for (int i = 0; i < SIZE; ++i) sum += values.at[i] - first;
+        for (int i = 0; i < SIZE; ++i) sum += values.at[i];
     }
-    const float mean = row_sum<THREADS>(sum, warp_parts[0]) / N;
+    const float near = row_sum<THREADS>(sum, warp_sums) / N;
+    // The mean, rounded: what it is off, which a mean far from 0 makes large, is the mean of what is left.
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;
         const Floats<SIZE> values = widened(row[k]);
         for (int i = 0; i < SIZE; ++i) {
-            const float centred = values.at[i] - first - mean;
-            squares += centred * centred;
+            const float left = values.at[i] - near;
+            rests.x += left;
+            rests.y += left * left;
         }
     }
-    const float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts[1]) / N + eps);
+    rests = row_sum<THREADS>(rests, warp_rests);
+    const float rest = rests.x / N, rstd = rsqrtf(rests.y / N - rest * rest + eps);
 
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;
         Floats<SIZE> values = widened(row[k]), scale = widened(weights[k]), shift = widened(biases[k]);
         for (int i = 0; i < SIZE; ++i) {
-            const float normalised = (values.at[i] - first - mean) * rstd;
+            const float normalised = (values.at[i] - near - rest) * rstd;
             values.at[i] = normalised * (weight ? scale.at[i] : 1.0f) + (bias ? shift.at[i] : 0.0f);
         }
         store_floats(y + column(k), values);

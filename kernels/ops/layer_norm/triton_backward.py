@@ -11,7 +11,7 @@ dx needs sums along rows, dweight and dbias need sums down columns. Rungs, plain
     partials    a few programs, each of which walks over many rows and keeps its sums of columns in registers; a second
                 kernel adds up the programs.
     prefetch    the same, narrow rows several at a time, and the next rows are on their way while these are computed. A
-                matrix that one program has room for is its own: then its sums are all, and there is no second kernel.
+                small matrix has one program: then its sums are all, and there is no second kernel.
 Rows too wide for the registers go to triton_backward_wide.py on every rung.
 """
 
@@ -23,6 +23,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.hardware import REFERENCE_MULTIPROCESSORS
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.ops.layer_norm.cases import too_many_atomics
@@ -37,7 +38,8 @@ from kernels.unsupported import first_of, needs_interpreter
 # multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.
 WIDEST, WIDEST_UNALIGNED = 8_192, 4_096
 NARROW = 256  # columns up to which a tile has many rows
-WHOLE = 8_192  # elements that one program takes, each dimension rounded up to a power of two
+WHOLE, SMALL = 8_192, 2_048  # elements that one program takes of up to four rows, or of more, as powers of two
+FEW = REFERENCE_MULTIPROCESSORS  # rows that have a multiprocessor each
 
 
 @triton.jit
@@ -175,8 +177,8 @@ def too_wide(N: int) -> bool:
 
 
 def whole(M: int, N: int) -> bool:
-    """Whether one program has room for M rows of N."""
-    return triton.next_power_of_2(M) * triton.next_power_of_2(N) <= WHOLE
+    """Whether one program takes M rows of N. Of many rows the sums of columns would keep its warps waiting for each other."""
+    return triton.next_power_of_2(M) * triton.next_power_of_2(N) <= (WHOLE if M <= 4 else SMALL)
 
 
 def one_row(M: int, N: int) -> dict[str, int]:
@@ -187,14 +189,17 @@ def one_row(M: int, N: int) -> dict[str, int]:
 
 
 def prefetch_parameters(M: int, N: int) -> dict[str, int]:
-    """All rows where one program has room for them. Else several narrow rows at a time, of the narrowest eight values a thread:
-    more spill, for a thread then has parts of many rows' sums. Of others 32, or 16 where each is loaded alone. As many programs
-    as have registers for that."""
-    block = triton.next_power_of_2(N)
+    """All rows where one program takes them, and one of few. Else several narrow rows at a time, of the narrowest eight values
+    a thread: more spill, for a thread then has parts of many rows' sums. Of others 32, or 16 where each is loaded alone. As
+    many programs as have registers for that."""
+    block, height = triton.next_power_of_2(N), triton.next_power_of_2(M)
     if whole(M, N):
-        height = triton.next_power_of_2(M)
-        warps = min(max(height * block // 256, 1), 16)  # eight values a thread, where there are threads for that
+        values = 32 if height == 4 and height * block > SMALL else 8  # few warps, which wait for each other less
+        warps = min(max(height * block // (32 * values), 1), 16)
         return {"ROWS": height, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 1, "STAGES": 1}
+    if M <= FEW and block >= NARROW:
+        warps = min(block // 256, 16)  # eight values a thread, where there are threads for that
+        return {"ROWS": 1, "BLOCK_N": block, "num_warps": warps, "per_multiprocessor": 1, "STAGES": 1}
     if block <= NARROW:
         warps = 2 if N % 16 else 4  # Triton loads value by value unless N is a multiple of 16
         return {

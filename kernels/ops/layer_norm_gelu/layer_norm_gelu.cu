@@ -7,7 +7,7 @@
 
 struct Statistics {
     float mean, rstd;  // rstd = 1 / sqrt(variance + eps)
-    float rest;        // of the mean, what its float lacks: GELU's slope feels it where the mean is large
+    float rest;        // of the mean, what its float lacks: much, where the mean is far from 0
 };
 
 template <int SIZE>
@@ -55,7 +55,7 @@ template <int SIZE, typename T>
 __device__ void put(T* y, Floats<SIZE> row, Floats<SIZE> weights, Floats<SIZE> biases, int j, Statistics stats)
 {
     for (int k = 0; k < SIZE; ++k) {
-        float h = (row.at[k] - stats.mean) * stats.rstd * weights.at[k] + biases.at[k];
+        float h = (row.at[k] - stats.mean - stats.rest) * stats.rstd * weights.at[k] + biases.at[k];
         row.at[k] = activated<T, GELU>(h).value;
     }
     store_floats(y + j, row);
@@ -79,7 +79,8 @@ template <typename T, int SIZE, int PACKS, int THREADS, int ROWS>
 __global__ void __launch_bounds__(THREADS* ROWS)
     layer_norm_gelu_kept(const T* x, const T* weight, const T* bias, T* y, long long x_stride, long long M, int N, float eps)
 {
-    __shared__ float warp_parts[2][32];
+    __shared__ float warp_sums[32];
+    __shared__ float2 warp_rests[32];
     const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
     x += i * x_stride;
     auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
@@ -93,15 +94,20 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         row[k] = load_pack<SIZE>(x + column(k));
         if (TOGETHER) weights[k] = load_pack<SIZE>(weight + column(k)), biases[k] = load_pack<SIZE>(bias + column(k));
     }
-    // Counted from the first value: the mean of a row of equal ones is exactly that.
-    const float first = present(0) ? (float)x[0] : 0.0f;
-    float sum = 0.0f, squares = 0.0f;
+    float sum = 0.0f;
+    float2 rests = {};  // of what the rounded mean leaves, and of its squares
     for (int k = 0; k < PACKS; ++k)
-        for (int v = 0; v < SIZE && present(k); ++v) sum += widened(row[k]).at[v] - first;
-    float mean = first + row_sum<THREADS>(sum, warp_parts[0]) / N;
-    for (int k = 0; k < PACKS; ++k)
-        if (present(k)) squares += squares_of(widened(row[k]), mean);
-    Statistics stats = {mean, rsqrtf(row_sum<THREADS>(squares, warp_parts[1]) / N + eps)};
+        if (present(k)) sum += sum_of(widened(row[k]));
+    const float mean = row_sum<THREADS>(sum, warp_sums) / N;
+    for (int k = 0; k < PACKS; ++k) {
+        if (!present(k)) continue;
+        const Floats<SIZE> values = widened(row[k]);
+        for (int v = 0; v < SIZE; ++v) rests.x += values.at[v] - mean;
+        rests.y += squares_of(values, mean);
+    }
+    rests = row_sum<THREADS>(rests, warp_rests);
+    const float rest = rests.x / N;
+    const Statistics stats = {mean, rsqrtf(rests.y / N - rest * rest + eps), rest};
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;
         if (!TOGETHER) weights[k] = load_pack<SIZE>(weight + column(k)), biases[k] = load_pack<SIZE>(bias + column(k));
