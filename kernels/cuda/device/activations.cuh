@@ -8,7 +8,8 @@ struct Activated {
     float value, slope;  // what is not used of it is not computed
 };
 
-// 1 / (1 + exp(-x)), and what it lacks to 1, which a difference would round.
+// 1 / (1 + exp(-x)), and what it lacks to 1, which a difference would round. A plain division has a branch for tiny divisors,
+// and no compiler moves a load across it: another tensor would be asked for only afterwards.
 struct Sigmoid {
     float value, rest;
 };
@@ -18,7 +19,9 @@ __device__ Sigmoid sigmoid(float x)
 {
     const float lowered = fminf(-x, 80.0f);  // so that e is finite
     const float e = sizeof(T) == 4 ? expf(lowered) : __expf(lowered);
-    const float value = sizeof(T) == 4 ? 1.0f / (1.0f + e) : __fdividef(1.0f, 1.0f + e);
+    const float divisor = 1.0f + e;
+    float value = __fdividef(1.0f, divisor);
+    if (sizeof(T) == 4) value = fmaf(fmaf(-divisor, value, 1.0f), value, value);  // a step of Newton's method
     return {value, e * value};
 }
 
