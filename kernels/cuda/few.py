@@ -16,6 +16,7 @@ from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 
+# By what layer norm took on an H200 (book/results/tried/few_rows.json).
 THREADS, VALUES = 512, 16  # of a block, and of each matrix that a thread holds
 ALONE = 4_096  # elements of a matrix that has one block
 MOST_ROWS = 8  # of a multiprocessor, and of a thread: 16 narrow ones take more registers than it has

@@ -38,6 +38,7 @@ from kernels.unsupported import first_of, needs_interpreter
 # multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.
 WIDEST, WIDEST_UNALIGNED = 8_192, 4_096
 NARROW = 256  # columns up to which a tile has many rows
+# By what an H200 took (book/results/tried/few_rows.json):
 WHOLE, SMALL = 8_192, 2_048  # elements that one program takes of up to four rows, or of more, as powers of two
 FEW = REFERENCE_MULTIPROCESSORS  # rows that have a multiprocessor each
 

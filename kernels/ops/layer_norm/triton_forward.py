@@ -33,7 +33,7 @@ from kernels.unsupported import needs_interpreter
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
 WIDEST_IN_REGISTERS = 32_768
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
-WIDEST_OF_FEW = 16_384  # columns that a program keeps where that does not matter; not timed yet
+WIDEST_OF_FEW = 16_384  # columns that a program keeps where that does not matter
 
 
 @triton.jit

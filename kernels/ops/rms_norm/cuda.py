@@ -49,7 +49,7 @@ FILE, NARROW, SPLIT, QUEUE, FEW = (
     for name in ("", "_narrow", "_split", "_backward_queue", "_backward_few")
 )
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
-WIDEST_NARROW, VALUES = 256, 16  # columns of what `narrow` takes, and how many of them a lane has; not timed yet
+WIDEST_NARROW, VALUES = 256, 16  # columns of what `narrow` takes, and how many of them a lane has
 
 
 def reread(x, weight, eps):
