@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from kernels.grading.drill import drill
-from kernels.grading.exercise import Call, Property
-from kernels.grading.labs.first_steps.numbers import blocks, numbers
-from kernels.grading.properties import counters
+from kernels.grading.exercise import Call
+from kernels.grading.labs.first_steps.costs import one_each, spare_threads_rest
+from kernels.grading.labs.first_steps.numbers import ZERO_TIMES_INFINITY, blocks, numbers
 
 
 def _map(random: torch.Generator, n: int) -> Call:
@@ -15,9 +15,11 @@ def _map(random: torch.Generator, n: int) -> Call:
     return Call({"y": torch.empty(n), "x": x}, {"y": x + 10}, block=(n,))
 
 
-def _zip(random: torch.Generator, n: int) -> Call:
+def _zip(random: torch.Generator, n: int, infinite: bool = False) -> Call:
     a, b = numbers(random, n), numbers(random, n)
     a[1], b[1] = a[1] / 2**13, b[1] * 2**13  # which a sum of both forgets
+    if infinite:  # 0 · ∞, either way
+        a[2], b[2], a[5], b[5] = 0, torch.inf, torch.inf, 0
     return Call({"y": torch.empty(n), "a": a, "b": b}, {"y": a * b}, block=(n,))
 
 
@@ -57,19 +59,12 @@ def _pool(random: torch.Generator, n: int, low: bool = False) -> Call:
     return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": largest}, grid=(blocks(n, 32),), block=(32,))
 
 
-def _convolution(random: torch.Generator, n: int, K: int) -> Call:
+def _convolution(random: torch.Generator, n: int, K: int, infinite: bool = False) -> Call:
     x, w = numbers(random, n + K - 1), numbers(random, K)
+    if infinite:  # 0 · ∞, either way
+        x[10], w[1], x[20], w[2] = 0, torch.inf, torch.inf, 0
     args = {"y": torch.empty(n), "x": x, "w": w, "n": n, "K": K}
-    return Call(args, {"y": x.unfold(0, K, 1) @ w}, grid=(blocks(n, 32),), block=(32,))
-
-
-def _one_each(accesses: int) -> Property:
-    """A thread loads and stores so many elements, and no more."""
-    counted = ("global_load_requests", "global_store_requests")
-    advice = "let each thread take one element"
-    return counters.at_most(
-        counted, lambda n: accesses * blocks(n, 32), name="each thread has one element", advice=advice
-    )
+    return Call(args, {"y": (x.unfold(0, K, 1) * w).sum(1)}, grid=(blocks(n, 32),), block=(32,))
 
 
 _MATRICES = {"even": {"M": 8, "N": 16}, "odd": {"M": 13, "N": 11}}
@@ -82,17 +77,18 @@ DRILLS = (
         {"more": {"n": range(300, 1000)}},
         "y[i] is x[i] + 10",
         None,
-        _one_each(2),
+        one_each(2),
         inside="The launch has a thread for each element. Its number is threadIdx.x.",
     ),
     drill(
         "zip",
         _zip,
-        {"few": {"n": 8}, "more": {"n": 600}},
+        {"few": {"n": 8}, "more": {"n": 600}, "infinite": {"n": 8, "infinite": True}},
         {"more": {"n": range(300, 1000)}},
         "y[i] is a[i] × b[i]",
         {"a[i] + b[i]": lambda a, b, **_: {"y": a + b}, "a[i] × a[i]": lambda a, **_: {"y": a * a}},
-        _one_each(3),
+        one_each(3),
+        hint={"expected nan": ZERO_TIMES_INFINITY},
     ),
     drill(
         "guard",
@@ -101,6 +97,7 @@ DRILLS = (
         {"few": {"n": range(1, 64)}},
         "y[i] is x[i] × x[i]",
         {"2 x[i]": lambda x, **_: {"y": 2 * x}},
+        spare_threads_rest(loads=2),
         inside="There are 64 threads and n elements. What should a thread do whose number is n or more?",
     ),
     drill(
@@ -115,6 +112,7 @@ DRILLS = (
                 "y": torch.cat([part.flip(0) for part in x[:n].split(32)])
             },
         },
+        spare_threads_rest(),
         inside="The last block has threads to spare. And where does x end: at x[n], or one before?",
         hint="Thread 0 of block 0 takes the last element. Which one is that?",
         large={"n": 70_000},
@@ -135,6 +133,7 @@ DRILLS = (
                 "y": x * torch.ones_like(x).tril()
             },
         },
+        spare_threads_rest(),
         inside="A row needs a guard, and so does a column: i < M && j < N.",
         hint="i counts rows, by y; j counts columns, by x. The element i, j lies at i * N + j.",
         large={"M": 350, "N": 200},
@@ -145,6 +144,8 @@ DRILLS = (
         _MATRICES,
         {"odd": {"M": range(5, 30), "N": range(9, 30)}},
         "y[i, j] is a[i] + b[j]",
+        None,
+        spare_threads_rest(),
         inside="a has M elements, one a row; b has N, one a column.",
         hint="Every thread of row i reads the same a[i].",
         large={"M": 350, "N": 200},
@@ -162,6 +163,7 @@ DRILLS = (
             },
             "the largest of the first three": lambda x, n, **_: {"y": x.view(n, 4)[:, :3].amax(1)},
         },
+        spare_threads_rest(loads=5),
         inside="n is the number of elements of y; x has 4n.",
         hint="Begin with the first of the four, and compare the other three with it.",
         large={"n": 20_000},
@@ -173,7 +175,8 @@ DRILLS = (
             "even": {"n": 64, "K": 3},
             "odd": {"n": 45, "K": 5},
             "one left": {"n": 33, "K": 4},
-            "wide": {"n": 200, "K": 40},
+            "wide": {"n": 40, "K": 1100},
+            "infinite": {"n": 40, "K": 4, "infinite": True},
         },
         {"odd": {"n": range(33, 100), "K": range(1, 8)}},
         "y[i] is the sum of w[k] × x[i + k]",
@@ -185,6 +188,7 @@ DRILLS = (
             "an array of": "K may be any number, and an array of a kernel's own has a size.",
             "": "x has n + K − 1 elements: the last window just fits.",
         },
-        hint="Compute y[0] and y[1] by hand for K = 2.",
+        hint={"expected nan": ZERO_TIMES_INFINITY, "": "Compute y[0] and y[1] by hand for K = 2."},
+        large={"n": 50, "K": 20_000},
     ),
 )

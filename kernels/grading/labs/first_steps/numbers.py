@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+ZERO_TIMES_INFINITY = "0 times infinity is NaN, so a product with a 0 must not be left out."
+
 
 def numbers(random: torch.Generator, n: int) -> torch.Tensor:
     """n odd multiples of 1/8 below 10, of either sign: no integer holds one, and sums of products are exact in any order.

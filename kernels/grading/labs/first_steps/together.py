@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import torch
 
 from kernels.grading.drill import drill
 from kernels.grading.exercise import Call, Property, Trial
-from kernels.grading.labs.first_steps.numbers import blocks, numbers
+from kernels.grading.labs.first_steps.costs import few_steps, loads
+from kernels.grading.labs.first_steps.numbers import ZERO_TIMES_INFINITY, blocks, numbers
 from kernels.grading.properties import counters
 from kernels.grading.properties.differences import described
-
-
-def _loads(array: str, name: str, times: Callable[..., int] = lambda **_: 1) -> Property:
-    """An array is loaded from global memory once, or so many times: the rest is read from shared memory."""
-
-    def broken(trial: Trial) -> str | None:
-        loads = [one for one in trial.accesses if one.kind == "load" and array in one.names and one.space == "global"]
-        loaded, size = sum(one.lanes for one in loads), trial.call.args[array].numel()
-        if loaded <= size * times(**trial.sizes):
-            return None
-        worst = max(loads, key=lambda one: one.lanes)
-        return (
-            f"line {worst.line} loads {array}: {loaded:,} elements in all, where {size * times(**trial.sizes):,} would do; "
-            "read from shared memory what another thread has loaded"
-        )
-
-    return counters.counted(name, (), broken, "")
-
-
-def _few_steps(limit: Callable[..., int], name: str) -> Property:
-    """A warp's accesses to shared memory, and atomic additions of its lanes, by which one addition after another would show."""
-    counted = ("shared_load_wavefronts", "shared_store_wavefronts", "atomics")
-    return counters.at_most(counted, limit, name=name, advice="let many threads add in each round, and few rounds do")
 
 
 def _shared(random: torch.Generator, n: int, infinite: bool = False) -> Call:
@@ -46,13 +24,17 @@ def _shared(random: torch.Generator, n: int, infinite: bool = False) -> Call:
     return Call({"y": torch.empty(n), "x": x, "n": n}, {"y": x - before}, grid=(blocks(n, 32),), block=(32,))
 
 
-def _dot(random: torch.Generator, n: int) -> Call:
+def _dot(random: torch.Generator, n: int, infinite: str = "") -> Call:
     a, b = numbers(random, n), numbers(random, n)
+    if infinite:  # the last, which a spare thread may take times 0; or 0 · ∞
+        a[-1], b[-1] = torch.inf, 1 if infinite == "last" else 0
     return Call({"y": torch.empty(1), "a": a, "b": b, "n": n}, {"y": (a @ b)[None]}, block=(128,))
 
 
-def _axis_sum(random: torch.Generator, M: int, N: int) -> Call:
+def _axis_sum(random: torch.Generator, M: int, N: int, infinite: bool = False) -> Call:
     x = numbers(random, M * N).view(M, N)
+    if infinite:  # which a spare thread may take times 0
+        x[0, -1] = torch.inf
     return Call({"y": torch.empty(M), "x": x, "N": N}, {"y": x.sum(1)}, grid=(M,), block=(64,))
 
 
@@ -102,11 +84,14 @@ def _tile(random: torch.Generator, M: int, N: int, K: int, infinite: bool = Fals
     a, b = numbers(random, M * K).view(M, K), numbers(random, K * N).view(K, N)
     if infinite:  # at the edge, beyond which a product has two factors of 0
         a[:, -1], b[-1, 0] = torch.inf, torch.inf
+        # And 0 · ∞: in all that a block has of a at some k, or of b.
+        a[:, :16], b[3, 2], a[4, 20], b[16:32] = 0, torch.inf, torch.inf, 0
     args = {"y": torch.empty(M, N), "a": a, "b": b, "M": M, "N": N, "K": K}
     return Call(args, {"y": a @ b}, grid=(blocks(N, 16), blocks(M, 16)), block=(16, 16))
 
 
 _SIZES = {"M": range(17, 60), "N": range(17, 60)}
+_EDGES = {"flat": {"M": 15, "N": 200}, "tall": {"M": 200, "N": 15}}  # of which all tiles are
 _ADVICE = "neighbouring threads should {} neighbours"
 
 DRILLS = (
@@ -117,7 +102,7 @@ DRILLS = (
         {"odd": {"n": range(65, 200)}},
         "y[i] is x[i] minus the element before it in its block",
         {"x itself: nothing was subtracted": lambda x, **_: {"y": x}},
-        _loads("x", "x is loaded once"),
+        loads("x", "x is loaded once"),
         together=True,
         hint={
             "infinite = True": "0 times infinity is NaN: who has no element before it subtracts 0, and no product with 0.",
@@ -127,7 +112,12 @@ DRILLS = (
     drill(
         "dot",
         _dot,
-        {"all": {"n": 128}, "few": {"n": 75}},
+        {
+            "all": {"n": 128},
+            "few": {"n": 75},
+            "infinite": {"n": 75, "infinite": "last"},
+            "times 0": {"n": 128, "infinite": "times 0"},
+        },
         {"few": {"n": range(1, 128)}},
         "y[0] is the sum of a[i] × b[i]",
         {
@@ -136,27 +126,35 @@ DRILLS = (
         },
         counters.at_most(
             "global_load_requests",
-            lambda n: 2 * blocks(n, 32),
+            lambda n, **_: 2 * blocks(n, 32),
             name="all threads load",
             advice="let each thread load one element of a and one of b",
         ),
-        _few_steps(lambda n: 64, "the sum takes seven rounds"),
+        few_steps(lambda n, **_: 64, "the sum takes seven rounds"),
         together=True,
-        hint="A thread without an element stores 0, which changes no sum.",
+        hint={"expected nan": ZERO_TIMES_INFINITY, "": "A thread without an element stores 0, which changes no sum."},
     ),
     drill(
         "axis_sum",
         _axis_sum,
-        {"even": {"M": 5, "N": 128}, "odd": {"M": 3, "N": 75}, "short": {"M": 3, "N": 50}},
+        {
+            "even": {"M": 5, "N": 128},
+            "odd": {"M": 3, "N": 75},
+            "short": {"M": 3, "N": 50},
+            "infinite": {"M": 2, "N": 50, "infinite": True},
+        },
         {"odd": {"M": range(2, 6), "N": range(1, 200)}},
         "y[i] is the sum of row i",
         {"the first 64 elements of the row": lambda x, **_: {"y": x[:, :64].sum(1)}},
         counters.fewest_sectors(
             "load", "x", "even", name="x is read in the fewest sectors", advice=_ADVICE.format("read")
         ),
-        _few_steps(lambda M, N: 48 * M, "the sum takes six rounds"),
+        few_steps(lambda M, **_: 48 * M, "the sum takes six rounds"),
         together=True,
-        hint="A row may be longer than the block: a thread's next element lies blockDim.x further.",
+        hint={
+            "infinite = True": "0 times infinity is NaN: who has no element adds 0, and no product with 0.",
+            "": "A row may be longer than the block: a thread's next element lies blockDim.x further.",
+        },
         large={"M": 3, "N": 9001},
     ),
     drill(
@@ -173,8 +171,8 @@ DRILLS = (
             "the sum up to x[i − 1]": lambda x, **_: {"y": x.cumsum(0) - x},
             "x[i] + x[i − 1], after one round": lambda x, **_: {"y": x + torch.cat([x.new_zeros(1), x[:-1]])},
         },
-        _loads("x", "x is loaded once"),
-        _few_steps(lambda n, **_: 240, "the sums take seven rounds"),
+        loads("x", "x is loaded once"),
+        few_steps(lambda n, **_: 240, "the sums take seven rounds"),
         together=True,
         hint={
             "infinite = True": "0 times infinity is NaN, and so is infinity less infinity: who has no element step to the left "
@@ -200,22 +198,28 @@ DRILLS = (
             },
         },
         Property("0 where x is −∞", _masked_out, "right", "What is the exponential of −∞, and of what comes near it?"),
-        _loads("x", "x is loaded once"),
+        loads("x", "x is loaded once"),
         together=True,
         hint="exp(89) is infinite in a float. Subtract the largest of the row first: both change by the same factor.",
     ),
     drill(
         "transpose",
         _transpose,
-        {"even": {"M": 32, "N": 48}, "odd": {"M": 37, "N": 21}},
+        {"even": {"M": 32, "N": 48}, "odd": {"M": 37, "N": 21}} | _EDGES,
         {"odd": _SIZES},
         "y[j, i] is x[i, j]",
         None,
         counters.fewest_sectors(
-            "load", "x", "even", name="x is read in the fewest sectors", advice=_ADVICE.format("read")
+            *("load", "x", "even"),
+            ragged=tuple(_EDGES),
+            name="x is read in the fewest sectors",
+            advice=_ADVICE.format("read"),
         ),
         counters.fewest_sectors(
-            "store", "y", "even", name="y is written in the fewest sectors", advice=_ADVICE.format("write")
+            *("store", "y", "even"),
+            ragged=tuple(_EDGES),
+            name="y is written in the fewest sectors",
+            advice=_ADVICE.format("write"),
         ),
         together=True,
         hint="The block at column and row (bx, by) of tiles of x writes the tile at (by, bx) of y.",
@@ -227,15 +231,15 @@ DRILLS = (
         {
             "even": {"M": 32, "N": 16, "K": 48},
             "odd": {"M": 21, "N": 37, "K": 19},
-            "infinite": {"M": 17, "N": 20, "K": 5, "infinite": True},
+            "infinite": {"M": 17, "N": 20, "K": 37, "infinite": True},
         },
         {"odd": _SIZES | {"K": range(1, 60)}},
         "y[i, j] is the sum of a[i, k] × b[k, j]",
         {"the last tile alone": lambda a, b, K, **_: {"y": a[:, (K - 1) // 16 * 16 :] @ b[(K - 1) // 16 * 16 :]}},
-        _loads("a", "a is loaded once for each tile of a row", lambda N, **_: blocks(N, 16)),
-        _loads("b", "b is loaded once for each tile of a column", lambda M, **_: blocks(M, 16)),
+        loads("a", "a is loaded once for each tile of a row", lambda N, **_: blocks(N, 16)),
+        loads("b", "b is loaded once for each tile of a column", lambda M, **_: blocks(M, 16)),
         together=True,
-        hint="A tile that extends past the edge is filled with 0 there.",
+        hint={"expected nan": ZERO_TIMES_INFINITY, "": "A tile that extends past the edge is filled with 0 there."},
         large={"M": 70, "N": 80, "K": 300},
     ),
 )

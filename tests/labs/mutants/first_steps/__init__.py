@@ -14,11 +14,14 @@ _WRITTEN = "every element of y is written"
 _ONCE = "x is loaded once"
 _READS = "x is read in the fewest sectors"
 _ONE_EACH = "each thread has one element"
+_SPARE = "spare threads touch nothing"
 _PRODUCT = "y[i] is a[i] × b[i]"
 _TRIANGLE = "y[i, j] is x[i, j] where j ≤ i, and 0 elsewhere"
 _DIFFERENCE = "y[i] is x[i] minus the element before it in its block"
 _SOFTMAX = "y[i, j] is exp(x[i, j]) divided by the sum of its row"
 _TILE = "y[i, j] is the sum of a[i, k] × b[k, j]"
+_WINDOW = "y[i] is the sum of w[k] × x[i + k]"
+_DOT = "y[0] is the sum of a[i] × b[i]"
 
 _TIMES = "tile[t] - (t > 0) * tile[max(t - 1, 0)]"
 _BARRIER = "__syncthreads();"
@@ -54,9 +57,18 @@ MUTANTS = [
             "for (int k = 0; i == 0 && k < blockDim.x; k++) y[k] = a[k] * b[k];",
             _ONE_EACH,
         ),
+        ("zip", "no product where a is 0", "a[i] * b[i]", "a[i] != 0 ? a[i] * b[i] : 0", _PRODUCT),
+        ("zip", "no product where b is 0", "a[i] * b[i]", "b[i] != 0 ? a[i] * b[i] : 0", _PRODUCT),
         ("zip", "only the first", "= threadIdx.x", "= 0", _WRITTEN),
         ("guard", "none", "if (i < n)", "", _INSIDE),
         ("guard", "the last element again", "if (i < n)", "i = min(i, n - 1);\n   ", _ENDS),
+        (
+            "guard",
+            "spare threads that store the last again",
+            "if (i < n)",
+            "if (n == 0) return;\n    i = min(i, n - 1);\n   ",
+            _SPARE,
+        ),
         ("guard", "no zeros", "if (i < n)", "if (i < n && x[i] != 0)", _WRITTEN),
         ("guard", "one too many", "i < n", "i <= n", _INSIDE),
         ("guard", "one too few", "i < n", "i < n - 1", _WRITTEN),
@@ -65,6 +77,13 @@ MUTANTS = [
         ("blocks", "numbers of 16 bits", "int i =", "unsigned short i =", _WRITTEN),
         ("blocks", "one before the first", "n - 1 - i", "n - i", _INSIDE),
         ("blocks", "not reversed", "n - 1 - i", "i", "y is x, last element first"),
+        (
+            "blocks",
+            "spare threads that read the first element",
+            "if (i < n)\n        y[i] = x[n - 1 - i];",
+            "float value = x[max(n - 1 - i, 0)];\n    if (i < n) y[i] = value;",
+            _SPARE,
+        ),
         ("triangle", "one guard for both", "i < M && j < N", "i * N + j < M * N", _TRIANGLE),
         ("triangle", "the other triangle", "j <= i", "i <= j", _TRIANGLE),
         (
@@ -78,6 +97,13 @@ MUTANTS = [
         ("triangle", "0 where it is not yet", "else\n", "else if (x[i * N + j] != 0)\n", _WRITTEN),
         ("triangle", "no zeros", "else\n            y[i * N + j] = 0;", "", _WRITTEN),
         ("broadcast", "row and column exchanged", "a[i] + b[j]", "a[j] + b[i]", _INSIDE),
+        (
+            "broadcast",
+            "spare threads that store the last ones again",
+            "if (i < M && j < N)\n",
+            "i = min(i, M - 1), j = min(j, N - 1);\n",
+            _SPARE,
+        ),
         ("broadcast", "blocks of 8 columns", "blockIdx.x * blockDim.x", "blockIdx.x * 8", _WRITTEN),
         ("broadcast", "a barrier for some", "if (i < M", "if (i < M && j < N) __syncthreads();\n    if (i < M", _ENDS),
         ("broadcast", "the stride of a column", "y[i * N + j]", "y[i * M + j]", _INSIDE),
@@ -105,21 +131,36 @@ MUTANTS = [
             "largest = -3.402823466e38f;\n    for (int k = 0;",
             "y[i] is the largest of x[4 i] to x[4 i + 3]",
         ),
+        ("pool", "spare threads that store the last again", "if (i >= n) return;", "i = min(i, n - 1);", _SPARE),
         ("pool", "no guard", "if (i >= n) return;", "", _INSIDE),
-        ("convolution", "a window that stands still", "x[i + k]", "x[i]", "y[i] is the sum of w[k] × x[i + k]"),
+        ("convolution", "a window that stands still", "x[i + k]", "x[i]", _WINDOW),
         (
             "convolution",
             "weights loaded by threads of which some have left",
             "    float sum = 0;\n",
             """    __shared__ float ws[1024];
-    for (int k = threadIdx.x; k < K; k += blockDim.x) ws[k] = w[k];
-    w = ws;
-    __syncthreads();
+    if (K <= 1024) {
+        for (int k = threadIdx.x; k < K; k += blockDim.x) ws[k] = w[k];
+        w = ws;
+        __syncthreads();
+    }
     float sum = 0;
 """,
-            "y[i] is the sum of w[k] × x[i + k]",
+            _WINDOW,
         ),
-        ("convolution", "a window of 32 at most", "k < K", "k < min(K, 32)", "y[i] is the sum of w[k] × x[i + k]"),
+        *(
+            (
+                "convolution",
+                f"at most {many} weights, in an array of the thread's own",
+                "    float sum = 0;\n",
+                f"    float sum = 0, ws[{many}];\n    for (int k = 0; k < K; k++) ws[k] = w[k];\n    w = ws;\n",
+                _INSIDE,
+            )
+            for many in (64, 1024)
+        ),
+        ("convolution", "no product where w is 0", "sum +=", "if (w[k] != 0) sum +=", _WINDOW),
+        ("convolution", "no product where x is 0", "sum +=", "if (x[i + k] != 0) sum +=", _WINDOW),
+        ("convolution", "a window of 32 at most", "k < K", "k < min(K, 32)", _WINDOW),
         ("convolution", "one weight too many", "k < K", "k <= K", _INSIDE),
         ("shared", "no barrier", _BARRIER, "", _RACE),
         ("shared", "from global memory", "tile[t - 1]", "x[i - 1]", _ONCE),
@@ -143,7 +184,9 @@ MUTANTS = [
             "the sum takes seven rounds",
         ),
         ("dot", "the neighbour", "part[t + half]", "part[t + 1]", _RACE),
-        ("dot", "one half", "part[t] += part[t + half];", "part[t] += 0;", "y[0] is the sum of a[i] × b[i]"),
+        ("dot", "one half", "part[t] += part[t + half];", "part[t] += 0;", _DOT),
+        ("dot", "no product where b is 0", "t < n ?", "t < n && b[t] != 0 ?", _DOT),
+        ("dot", "times 0 or 1", "t < n ? a[t] * b[t] : 0", "a[min(t, n - 1)] * b[min(t, n - 1)] * (t < n)", _DOT),
         (
             "dot",
             "one thread loads",
@@ -162,6 +205,13 @@ MUTANTS = [
         ("axis_sum", "a step of one", "j += blockDim.x", "j++", "y[i] is the sum of row i"),
         ("axis_sum", "only the first of a thread", "j += blockDim.x", "j += N", "y[i] is the sum of row i"),
         ("axis_sum", "stored by threads with an element", "part[t] = sum;", "if (t < N) part[t] = sum;", _KNOWN),
+        (
+            "axis_sum",
+            "times 0 or 1",
+            "j < N; j += blockDim.x)\n        sum += x[i * N + j];",
+            "j - t < N; j += blockDim.x)\n        sum += x[i * N + min(j, N - 1)] * (j < N);",
+            "y[i] is the sum of row i",
+        ),
         ("axis_sum", "up to a zero", "j < N;", "j < N && x[i * N + j] != 0;", "y[i] is the sum of row i"),
         (
             "axis_sum",
@@ -264,6 +314,41 @@ MUTANTS = [
             "    if (a < M && b < N)\n        tile[column][row] = x[a * N + b];",
             _READS,
         ),
+        (
+            "transpose",
+            "edges stored along columns",
+            "if (to_row < N",
+            """if (blockIdx.x * 16 + 16 > N || blockIdx.y * 16 + 16 > M) {
+        if (i < M && j < N) y[j * M + i] = tile[row][column];
+    } else if (to_row < N""",
+            "y is written in the fewest sectors",
+        ),
+        (
+            "transpose",
+            "edges loaded along columns",
+            "if (i < M && j < N)\n        tile",
+            """if (blockIdx.x * 16 + 16 > N || blockIdx.y * 16 + 16 > M) {
+        int a = blockIdx.y * 16 + column, b = blockIdx.x * 16 + row;
+        if (a < M && b < N) tile[column][row] = x[a * N + b];
+    } else if (i < M && j < N)
+        tile""",
+            _READS,
+        ),
+        (
+            "tile",
+            "no products where a tile of a is 0",
+            "__syncthreads();\n        for (int l",
+            "if (!__syncthreads_or(tile_a[row][column] != 0)) continue;\n        for (int l",
+            _TILE,
+        ),
+        (
+            "tile",
+            "no products where a tile of b is 0",
+            "__syncthreads();\n        for (int l",
+            "if (!__syncthreads_or(tile_b[row][column] != 0)) continue;\n        for (int l",
+            _TILE,
+        ),
+        ("tile", "no product with a 0", "sum +=", "if (tile_a[row][l] != 0) sum +=", _TILE),
         ("tile", "no barrier before the sum", "__syncthreads();\n        for (int l", "for (int l", _RACE),
         (
             "tile",
