@@ -106,15 +106,18 @@ def inputs_unchanged(name: str = "its inputs do not change") -> Property:
     return Property(name, broken, "writes", "An output has memory of its own, such as torch.empty_like(x).")
 
 
-def right(*cases: str, name: str, exact: bool = False, hint: str | Mapping[str, str] = "") -> Property:
-    """The outputs are as expected: by the rule of `kernels.tolerance`, or to the bit if `exact`. cases: by default, all.
+def right(
+    *cases: str, name: str, exact: bool = False, signed: bool = False, hint: str | Mapping[str, str] = ""
+) -> Property:
+    """The outputs are as expected: by the rule of `kernels.tolerance`, or each number is the same if `exact`. cases: by
+    default, all. signed: of numbers that are only moved, so that −0 is another than 0.
 
     And the other arguments are as they were.
     """
 
     def broken(trials: Sequence[Trial]) -> str | None:
         for trial in (one for one in trials if not cases or one.case in cases):
-            wrong = (_wrong(trial, output, exact) for output in trial.call.expected)
+            wrong = (_wrong(trial, output, exact, signed) for output in trial.call.expected)
             changed = (_changed(trial, name) for name in trial.left)
             if message := next(filter(None, (*wrong, *changed)), None):
                 kept = "" if trial is trials[0] else _kept(trial)
@@ -124,13 +127,15 @@ def right(*cases: str, name: str, exact: bool = False, hint: str | Mapping[str, 
     return Property(name, broken, "right", hint)
 
 
-def _wrong(trial: Trial, output: str, exact: bool) -> str | None:
+def _wrong(trial: Trial, output: str, exact: bool, signed: bool) -> str | None:
     got, expected, call = trial.outputs[output], trial.call.expected[output], trial.call
     dtype = next((of[output].dtype for of in (call.baseline, call.args) if output in of), expected.dtype)
     if got.shape != expected.shape or got.dtype != dtype:
         return f"{output} is {got.dtype} of shape {tuple(got.shape)}, expected {dtype} of shape {tuple(expected.shape)}"
     if exact or not dtype.is_floating_point:
         wrong = differing(got, expected)
+        if signed:
+            wrong |= (got.signbit() != expected.signbit()) & ~expected.isnan()
         return mismatch(output, got, expected, wrong) if wrong.any() else None
     baseline = call.baseline.get(output, expected.to(dtype))
     _, failure = compare(got, expected, baseline, dtype)

@@ -164,6 +164,24 @@ MUTANTS = [
             "x[(int)((left + j) * (float)N) + top + t] =",
             "also for millions of elements",
         ),
+        (
+            "no store where both are equal",
+            "if (left + j < N && top + t < N)\n            x",
+            "if (left + j < N && top + t < N && (!two || upper[t][j] != lower[j][t]))\n            x",
+            _RIGHT,
+        ),
+        ("a sum with 0", "= upper[t][j];", "= 0.0f + upper[t][j];", _RIGHT),
+        (
+            "edges stored along columns",
+            "for (int j = threadIdx.y; j < 32; j += 8) {\n        if (left + j < N && top",
+            """for (int j = threadIdx.y; left + 32 > N && j < 32; j += 8) {
+        if (left + t < N && top + j < N) x[(left + t) * N + top + j] = upper[j][t];
+        if (two && top + t < N && left + j < N) x[(top + t) * N + left + j] = lower[j][t];
+    }
+    for (int j = threadIdx.y; left + 32 <= N && j < 32; j += 8) {
+        if (left + j < N && top""",
+            _WRITES,
+        ),
         ("the bits of a half", "upper[t][j];", with_bits_of_a_half("upper[t][j]") + ";", _RIGHT),
     )
 ]
