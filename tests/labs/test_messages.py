@@ -45,7 +45,7 @@ def test_a_strided_access_is_told_with_its_line_and_its_bytes():
 def test_values_in_the_wrong_places_are_told_as_such():
     message = said(graded("    y[i] = x[i];"))
     assert "the right values, in the wrong places" in message
-    assert "y[0, 0, 1, 0]: got " in message
+    assert "y[0, 0, 1, 1]: got " in message
     assert "(with B = 2, S = 32, H = 4, D = 16)" in message
 
 

@@ -88,6 +88,19 @@ MUTANTS = [
             _MANY,
         ),
         (
+            "quotients in float, put right by one",
+            _INDICES,
+            _numbered(
+                """auto divide = [](int n, int by) {
+        int quotient = n * (1.0f / by), rest = n - quotient * by;
+        return quotient + (rest >= by) - (rest < 0);
+    };
+    int rows = divide(i, D), heads = divide(rows, S), b = divide(heads, H);
+    int d = i - rows * D, s = rows - heads * S, h = heads - b * H;"""
+            ),
+            _MANY,
+        ),
+        (
             "numbered by position first",
             _INDICES,
             _numbered("int s = i % S, d = i / S % D, h = i / S / D % H, b = i / S / D / H;"),
@@ -166,7 +179,7 @@ MUTANTS = [
         (
             "a neighbour read, too",
             "y[i] =",
-            "y[i] = 0 * x[((b * S + s) * H + h) * D + (d + 1) % D] +",
+            "y[i] = x[((b * S + s) * H + h) * D + (d + 1) % D] == 1e30f ? 0 :",
             _READS,
         ),
         ("every element set to zero first", "y[i] =", "y[i] = 0; y[i] =", _WRITES),
@@ -249,6 +262,7 @@ MUTANTS = [
             _OWN,
         ),
         ("an int in place of a float", "y[i] =", "y[i] = (int)", _RIGHT),
+        ("a sum with 0", "y[i] =", "y[i] = 0.0f +", _RIGHT),
         ("the bits of a half", f"{_X};", with_bits_of_a_half(_X) + ";", _RIGHT),
     )
 ]
