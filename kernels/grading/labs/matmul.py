@@ -32,6 +32,9 @@ def _call(random: torch.Generator, M: int, N: int, K: int, kind: str = "normal")
         x[8:12], w[:, 8:12], w[:, 24:28] = 0, 0, 0  # all that a thread has of x, or of w
         x[3, 0] = torch.inf  # which follows row 2 in memory, where a tile reaches beyond K
         x[7, 15], x[7, K - 1], w[15, 2], w[K - 1, 2] = torch.inf, -torch.inf, 1, 1  # ∞ - ∞
+    if kind == "zeros":  # all that a block has of x at some k, or of w
+        x[:, :_DEEPEST], w[_DEEPEST:] = 0, 0
+        w[7, 2], x[3, -7] = torch.inf, torch.inf
     return Call(
         {"y": torch.empty(M, N), "x": x, "w": w, "M": M, "N": N, "K": K},
         expected={"y": x.double() @ w.double()},
@@ -120,6 +123,7 @@ EXERCISES = (
             "thin": {"M": 1, "N": 130, "K": 20},
             "one": {"M": 65, "N": 1, "K": 1},
             "infinite": {"M": 20, "N": 30, "K": 21, "kind": "infinite"},
+            "zeros": {"M": 5, "N": 6, "K": 2 * _DEEPEST, "kind": "zeros"},
             "empty": {"M": 3, "N": 66, "K": 0},
             "large": {"M": 263, "N": 301, "K": 260},  # more than 2^16 elements each, and 5 × 5 blocks
         },
@@ -165,7 +169,7 @@ EXERCISES = (
             ),
             properties.right("empty", name="also for K of 0", hint="A sum of nothing is 0."),
             properties.right(
-                "infinite",
+                *("infinite", "zeros"),
                 name="also where values are infinite",
                 hint={
                     "expected nan": "0 · ∞ is NaN, so a product with a 0 must not be left out.",

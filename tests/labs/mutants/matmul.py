@@ -248,6 +248,18 @@ MUTANTS = [
             f"        if (any) {_INNER}",
             _INFINITE,
         ),
+        *(
+            (
+                f"no products where a piece of {of} is 0",
+                _FILLED,
+                f"""__syncthreads();
+        bool any = false;
+        for (int at = t; at < 1024; at += 256) any |= {piece} != 0;
+        if (!__syncthreads_or(any)) continue;""",
+                _INFINITE,
+            )
+            for of, piece in (("x", "xs[at / 16][at % 16]"), ("w", "ws[at / 64][at % 64]"))
+        ),
         ("a factor of 0 is skipped", _ADD, f"if (x4[r] != 0.0f) {_ADD}", _INFINITE),
         ("the other factor of 0 is skipped", _ADD, f"if (w4[c] != 0.0f) {_ADD}", _INFINITE),
         (

@@ -52,6 +52,7 @@ _COMMON = (
     ("v as well", _LOOP, _LOOP.replace("H + K", "H + 2 * K"), _LEFT),
     ("as many heads of k as of q", _LOOP, _LOOP.replace("H + K", "2 * H"), _INSIDE),
     ("positions without a gap", _PLACE, _PLACE.replace("row", "(H + 2 * K) * D"), _LEFT),
+    ("no turn where the angle is 0", _OF, f"{_OF}\n    if (c == 1.0f && n == 0.0f) return;", _ANY_SIZE),
     ("no turn where the sine is 0", _OF, f"{_OF}\n    if (n == 0.0f) return;", _TURNED),
     ("q alone", _LOOP, _LOOP.replace("H + K", "H"), _TURNED),
     ("one head of k", _LOOP, _LOOP.replace("H + K", "H + 1"), _TURNED),

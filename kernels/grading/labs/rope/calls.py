@@ -56,17 +56,20 @@ def call(
     kind: str = "normal",
 ) -> Call:
     """H heads of q, then K of k and K of v, make a position; the next begins `row` elements further. `back`: by the negative
-    angles. kind: of "extreme" values, positions have huge or tiny ones, and the first an infinite one."""
+    angles. kind: of "extreme" values, positions have huge or tiny ones, the first an infinite one, and so the last,
+    where the angle is 0."""
     apart = row >= FAR
     x = torch.randn(B, S, (H + 2 * K) * D if apart else row, generator=random)
     if kind == "extreme":
         x *= torch.tensor([1.0, 1e30, 1e-30])[torch.arange(S) % 3][:, None]
-        x[:, 0, 0] = torch.inf
+        x[:, [0, -1], [0, 4]] = torch.inf
     x = x.to(dtype)
     # Where a sequence may begin: so that an angle of another position is another, also for the first.
     angles = (torch.arange(S) + 100)[:, None] * 10_000.0 ** (-torch.arange(0, D, 2) / D)
     cos, sin = angles.cos().float(), angles.sin().float()
     cos[-1, -1], sin[-1, -1] = -1.0, 0.0  # half a turn
+    if kind == "extreme":  # of feature 4, in either order: 0 · ∞
+        cos[-1, [2, 4]], sin[-1, [2, 4]] = 1.0, 0.0
     turn = partial(turned, pairs, H=H, K=K, D=D)
     sign = -1 if back else 1
     args = {output: x, "cos": cos, "sin": sin, "S": S, "H": H, "K": K, "D": D, "row": row}
