@@ -13,17 +13,17 @@
 #include <assert.h>
 
 // What the gradient needs of a row: exp(x - shift - rest) * p_factor is its first term, of which the others are subtracted.
-struct alignas(16) Row {
+struct alignas(8) Row {
     float shift, rest, p_factor, of_target, of_others;
-    int target;  // -1 if it is none of the columns
-    bool kept;
+    int target;  // BEYOND if it is none of the columns, IGNORED if the row is
+    enum { BEYOND = -1, IGNORED = -2 };
 };
 
 // The gradients of a row's logits from column j on; of a row that is not kept, zeros.
 template <typename T, int SIZE>
 __device__ Floats<SIZE> gradients(Floats<SIZE> x, Row row, int j)
 {
-    if (!row.kept) return {};
+    if (row.target == Row::IGNORED) return {};
     const int at = row.target - j;
 #pragma unroll
     for (int i = 0; i < SIZE; ++i) {
@@ -82,7 +82,7 @@ __global__ void cross_entropy_online(const T* x, const long long* target, float*
 
     const float factor = *scale, evenly = smoothing / N;
     const float p_factor = factor * (z_loss > 0.0f ? 1.0f + 2.0f * z_loss * whole : 1.0f) / part.sum;
-    const Row of = {part.largest, 0.0f, p_factor, factor * (1.0f - smoothing + evenly), factor * evenly, (int)wanted, true};
+    const Row of = {part.largest, 0.0f, p_factor, factor * (1.0f - smoothing + evenly), factor * evenly, (int)wanted};
     __syncthreads();  // x[target] and x[0] have been read, should dx be x
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE)
         store_floats(dx + j, gradients<T>(load_floats<SIZE>(x + j), of, j));
@@ -114,7 +114,7 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
 #pragma unroll
                 for (int i = 0; i < SIZE; ++i)
                     if (at + i < count) packs[k].at[i] = from[i];
-            } else if (PACKS == 1 || rows[row].kept || j + SIZE > N) {
+            } else if (PACKS == 1 || rows[row].target != Row::IGNORED || j + SIZE > N) {
                 packs[k] = load_pack<SIZE>(from);
             }
         }
@@ -126,9 +126,9 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
         const double exact = lse[start_row + r];
         const float factor = dloss[start_row + r], shift = (float)exact;
         const bool here = first <= target && target < (long long)first + N;
+        const int column = target == ignore_index ? Row::IGNORED : here ? (int)(target - first) : Row::BEYOND;
         rows[r] = {shift, (float)(exact - shift), factor * (1.0f + 2.0f * z_loss * shift),
-                   factor * (1.0f - smoothing + evenly), factor * evenly, here ? (int)(target - first) : -1,
-                   target != ignore_index};
+                   factor * (1.0f - smoothing + evenly), factor * evenly, column};
     }
     __syncthreads();
     if (PACKS > 1) load_packs();

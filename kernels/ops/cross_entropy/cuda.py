@@ -15,7 +15,7 @@ from kernels.rung import rung
 
 FILE = Path(__file__).with_name("cross_entropy.cu")
 THREADS, PACKS = 256, 2  # of a block of the backward, and of its thread where there are many
-ROW_BYTES = 32  # of shared memory
+ROW_BYTES = 24  # of shared memory
 
 
 def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=None, dx=None) -> None:

@@ -59,7 +59,8 @@ __global__ void scan_sums(const T* x, double* sums, long long x_stride, int N, i
     x += blockIdx.x * x_stride;
     double sum = 0.0;
     for (int j = first + threadIdx.x * SIZE; j < first + width; j += blockDim.x * SIZE) {
-        const Floats<SIZE> values = in_order<REVERSED>(widened(load_columns<SIZE, REVERSED>(x, j, N)));
+        const Pack<T, SIZE> pack = load_columns<SIZE, REVERSED>(x, j, N);
+        const Floats<SIZE> values = in_order<REVERSED>(widened(pack));
         for (int i = 0; i < SIZE; ++i) sum += values.at[i];
     }
     sum = block_sum(sum, warp_parts);
