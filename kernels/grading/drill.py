@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from kernels.grading import properties
 from kernels.grading.exercise import Call, Exercise, Property
@@ -14,7 +15,7 @@ _UNWRITTEN = "A value that no thread has written yet is read: is a barrier missi
 def drill(
     name: str,
     call: Callable[..., Call],
-    cases: Mapping[str, Mapping[str, int]],
+    cases: Mapping[str, Mapping[str, Any]],
     drawn: Mapping[str, Mapping[str, range]],
     rule: str,
     likes: Mapping[str, Callable[..., dict]] | None = None,

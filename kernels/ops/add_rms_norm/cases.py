@@ -6,14 +6,14 @@ from typing import Any
 from kernels.case import few_rows
 from kernels.hardware import REFERENCE_MULTIPROCESSORS
 from kernels.operation import Case
-from kernels.row_cases import EPS, WIDTHS, beside, generator, row_cases, rows, strided, vector
+from kernels.row_cases import EPS, WIDTHS, beside, each, generator, row_cases, rows, strided, vector
 
 # The fewest rows of 32,768 that are not all there at once: see kernels.row_parts.
 MANY = REFERENCE_MULTIPROCESSORS // 2 + 1
 LONG = 16_384  # columns beyond which so many are not
 
-# Of odd width and of even, more than 8,192 columns, and more than 16,384.
-CASES = row_cases((*WIDTHS, 9_001, 9_008, 20_000), edge=EPS)
+# Of odd width and of even, more than 8,192 columns, and more than 16,384; at last few rows that are divided.
+CASES = row_cases((*WIDTHS, 9_001, 9_008, 20_000), edge=(*EPS, *each((3, 20_001)), *each((2, 66_000))))
 
 
 def make_inputs(case: Case, device: str) -> dict[str, Any]:

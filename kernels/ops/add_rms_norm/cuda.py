@@ -1,16 +1,15 @@
-"""Level 5: the Python side of add_rms_norm.cu, and of two files for the backward.
+"""Level 5: the Python side of add_rms_norm.cu, add_rms_norm_split.cu, and of two files for the backward.
 
 Rungs of the forward, plain to best:
     warp      one block a row, which adds and reads it twice.
-    kept      the row of h stays in registers.
+    kept      the row of h stays in registers; few rows too wide for that are divided among blocks.
 Rungs of the backward:
     columns   dx by rows, dweight by kernels in which a thread owns a column.
     queue     16-byte loads, all sums in registers, the next rows on their way.
     cluster   wide rows: as queue, a row shared by the blocks of a cluster.
 The last two are for rows of up to 8,192 and 32,768 columns: the one for whole 16-byte vectors, or 64 columns or more that start
-alike within one in all matrices, the other for whole vectors alone, and on a GPU of sm_90 or newer. Other rows go to `columns`,
-and rows too wide for `kept` to `warp`. Before all that `cluster` gives a matrix that one block has room for to that block, and
-few rows that are not whole vectors to as many blocks as they need (add_rms_norm_backward_few.cu).
+alike within one in all matrices, the other for whole vectors alone, and on a GPU of sm_90 or newer. Other rows go to `columns`.
+Before all that `cluster` gives few rows to a kernel of their own (add_rms_norm_backward_few.cu).
 """
 
 from pathlib import Path
@@ -34,11 +33,11 @@ from kernels.cuda.rows import (
 )
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
-from kernels.row_parts import at_once
+from kernels.row_parts import at_once, columns_of_part, few_rows, threads_of_part
 from kernels.rung import rung
 
-FILE, QUEUE, FEW = (
-    Path(__file__).with_name(f"add_rms_norm{name}.cu") for name in ("", "_backward_queue", "_backward_few")
+FILE, SPLIT, QUEUE, FEW = (
+    Path(__file__).with_name(f"add_rms_norm{name}.cu") for name in ("", "_split", "_backward_queue", "_backward_few")
 )
 MATRICES = 3  # that a backward reads: dy, dh and h
 WIDE = 8_192  # columns beyond which a multiprocessor has registers for one row or two
@@ -66,14 +65,28 @@ def kept(x, residual, weight, eps):
         return warp(x, residual, weight, eps)
     matrix, other, vector = as_rows(x), as_rows(residual), as_columns(weight)
     (M, N), size = matrix.shape, pack_size(x.shape[-1], matrix, other, vector)
-    if (WIDEST_ODD if size == 1 else WIDEST_KEPT) < N:
-        return warp(x, residual, weight, eps)
     y, h = empty_contiguous(x), empty_contiguous(x)
+    if (WIDEST_ODD if size == 1 else WIDEST_KEPT) < N:
+        if not few_rows(M, x.device):
+            return warp(x, residual, weight, eps)
+        split(matrix, other, vector, y, h, size, eps)
+        return y, h
     threads, height = block_of_rows(kept_threads(M, N, size, x.device), -(-N // size))
     arguments = (matrix, other, vector, y, h, matrix.stride(0), other.stride(0), M, N, np.float32(eps))
     launched = kernel(FILE, "add_rms_norm_kept", x.dtype, size, -(-N // (size * threads)), threads, height)
     launched((-(-M // height),), (threads, height), arguments)
     return y, h
+
+
+def split(x, residual, weight, y, h, size, eps) -> None:
+    """y and h of matrices with at least one element, in packs of `size`."""
+    M, N = x.shape
+    columns = columns_of_part(M, N, x.device)
+    parts = torch.empty(M * -(-N // columns), dtype=torch.float32, device=x.device)
+    grid, block, strides = parts.shape, (threads_of_part(columns),), (x.stride(0), residual.stride(0))
+    kernel(SPLIT, "add_rms_norm_parts", x.dtype, size)(grid, block, (x, residual, h, parts, *strides, N))
+    arguments = (x, residual, weight, y, h, parts, *strides, N, np.float32(eps))
+    kernel(SPLIT, "add_rms_norm_split", x.dtype, size)(grid, block, arguments)
 
 
 def columns(dy, dh, h, weight, eps):
@@ -123,7 +136,7 @@ def cluster(dy, dh, h, weight, eps):
 FILES = FILE, NORM_COLUMNS, COLUMN_SUMS
 FORWARD = (
     rung(5, "warp", warp, "one block a row, the sum by shuffles", *FILES),
-    rung(5, "kept", kept, "loads as wide as rows allow, the row of h kept in registers", *FILES),
+    rung(5, "kept", kept, "loads as wide as rows allow, the row of h kept in registers", *FILES, SPLIT),
 )
 QUEUED = (*FILES, QUEUE)
 BACKWARD = (

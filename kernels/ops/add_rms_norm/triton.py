@@ -2,7 +2,8 @@
 
 Rungs of the forward, plain to best:
     passes    one program a row of any width, which is read twice.
-    rows      the row is read once and kept in registers, narrow rows several at a time.
+    rows      the row is read once and kept in registers, narrow rows several at a time; few rows too wide for
+              that are divided among programs (kernels/ops/rms_norm/triton_split.py).
 Rungs of the backward:
     columns     a kernel for the sums along rows, another that takes the matrix in tiles for all else.
     prefetch    a few programs, each of which walks over many rows, reads them once and keeps its sums of columns in
@@ -18,7 +19,8 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
-from kernels.row_parts import at_once
+from kernels.ops.rms_norm import triton_split
+from kernels.row_parts import at_once, few_rows
 from kernels.rung import rung
 from kernels.triton import column_sums, row_tiles
 from kernels.triton.column_sums import Partials, store_partial
@@ -163,9 +165,14 @@ def rows(x, residual, weight, eps):
     matrix, other = as_rows(x), as_rows(residual)
     (M, N), strides = matrix.shape, (matrix.stride(0), other.stride(0))
     aligned = all(n % ALIGNED == 0 for n in (N, *strides, matrix.data_ptr(), other.data_ptr()))
-    if (MOST_KEPT if aligned else MOST_KEPT // 2) < N * x.itemsize:
+    too_wide = (MOST_KEPT if aligned else MOST_KEPT // 2) < N * x.itemsize
+    if too_wide and not few_rows(M, x.device):
         return passes(x, residual, weight, eps)
-    y, h, tile = empty_contiguous(x), empty_contiguous(x), kept_tile(M, N, x.device)
+    y, h = empty_contiguous(x), empty_contiguous(x)
+    if too_wide:
+        triton_split.by_parts(matrix, other, as_columns(weight), h, y, eps)
+        return y, h
+    tile = kept_tile(M, N, x.device)
     arguments = (matrix, other, as_columns(weight), y, h, *strides, M, N, eps)
     launch(add_rms_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), *arguments, **tile)
     return y, h
@@ -206,7 +213,15 @@ def prefetch(dy, dh, h, weight, eps):
 
 FORWARD = (
     rung(4, "passes", passes, "one program a row, read twice", column_sums),
-    rung(4, "rows", rows, "read once, kept in registers, narrow rows several at a time", column_sums, row_tiles),
+    rung(
+        4,
+        "rows",
+        rows,
+        "read once, kept in registers, narrow rows several at a time",
+        column_sums,
+        row_tiles,
+        triton_split,
+    ),
 )
 BACKWARD = (
     rung(4, "columns", columns, "statistics by rows, then all else by columns", column_sums),

@@ -9,8 +9,8 @@ Rungs, plain to best:
 Each takes (dy, x, weight, bias, eps) and gives (dx, dweight or None, dbias or None). The third is for rows of up to 8,192
 columns which start alike in all matrices: narrow ones with a 16-byte vector, others anywhere in one. The last needs rows of
 whole vectors, up to 32,768 columns, and a GPU of sm_90 or newer. Other rows go from `queue` to `partials`, and from `cluster`,
-where they are not narrow, to the kernels of cuda_split.py, as do few rows for clusters. Before all that the last rung gives a
-matrix that one block has room for to that block, and few rows that are not whole vectors to as many blocks as they need.
+where they are not narrow, to the kernels of cuda_split.py, as do few rows for clusters. Before all that the last rung
+gives few rows to a kernel of their own.
 """
 
 from pathlib import Path

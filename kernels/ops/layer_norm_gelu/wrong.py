@@ -40,7 +40,7 @@ def bias_of_dy(dy, x, weight, bias, eps):
 wrong = partial(variant, SIGNATURE, __file__, forward=layer_norm_gelu)
 LOST_PARTIAL = lost_partial(triton_backward.prefetch)
 WITHOUT_NORM = edited(cuda.columns, "sums.n.at[k] += dh * n;", "sums.n.at[k] += dh;")
-NO_MEAN = edited(cuda.kept, "(row[k]), mean)", "(row[k]), 0.0f)")
+NO_MEAN = edited(cuda.kept, "(values, mean)", "(values, 0.0f)")
 VARIANTS = (
     wrong(1, "gelu-first", "norms what GELU gives", forward=gelu_first),
     wrong(1, "narrow-arithmetic", "computes in the input's dtype", forward=narrow),

@@ -10,8 +10,8 @@ Rungs of the backward:
     cluster   wide rows: as queue, a row shared by the blocks of a cluster.
 The last two are for rows of up to 8,192 and 32,768 columns: the one for whole 16-byte vectors, or 64 columns or more that start
 alike within one in all matrices, the other for whole vectors alone, and on a GPU of sm_90 or newer. Other rows go to `columns`,
-and rows too wide for `kept` to `reread`. Before all that `cluster` gives a matrix that one block has room for to that block,
-and few rows that are not whole vectors to as many blocks as they need (rms_norm_backward_few.cu).
+and rows too wide for `kept` to `reread`. Before all that `cluster` gives few rows to a kernel of their own
+(rms_norm_backward_few.cu).
 """
 
 from collections.abc import Callable
@@ -96,8 +96,8 @@ def split(x, weight, eps):
     y, rows, weight = empty_contiguous(x), as_rows(x), as_columns(weight)
     M, N = rows.shape
     size, columns = pack_size(N, rows, weight, y), columns_of_part(M, N, x.device)
-    grid, block = (M, -(-N // columns)), (threads_of_part(columns),)
-    parts = torch.empty(grid, dtype=torch.float32, device=x.device)
+    parts = torch.empty(M * -(-N // columns), dtype=torch.float32, device=x.device)
+    grid, block = parts.shape, (threads_of_part(columns),)
     kernel(SPLIT, "rms_norm_parts", x.dtype, size)(grid, block, (rows, parts, rows.stride(0), N))
     arguments = (rows, weight, y, parts, rows.stride(0), N, np.float32(eps))
     kernel(SPLIT, "rms_norm_split", x.dtype, size)(grid, block, arguments)

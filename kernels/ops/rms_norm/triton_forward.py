@@ -3,27 +3,25 @@
 Rungs, plain to best:
     passes    one program a row, which reads it twice: for the sum of squares, for the result.
     rows      the row is read once and kept in registers, narrow rows several at a time.
-    parts     rows too few to fill the GPU: one program a part of a row; the sums of the parts are joined by a second kernel.
+    parts     rows too few to fill the GPU: one program a part of a row, as triton_split.py has it.
 Rows too wide for `rows` go to `passes`.
 """
 
 from functools import partial
-from pathlib import Path
 
 import torch
 import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.operation import Variant
+from kernels.ops.rms_norm import triton_split
 from kernels.row_parts import at_once, few_rows
+from kernels.rung import rung
 from kernels.triton import row_tiles
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import row_tile
-from kernels.unsupported import needs_interpreter
 
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
-PART = {"BLOCK_N": 4_096, "num_warps": 8}
 
 
 @triton.jit
@@ -65,26 +63,6 @@ def rms_norm_rows_kernel(
     tl.store(y_ptr + rows * N + columns, x * rstd[:, None] * weight, mask=inside)
 
 
-@triton.jit
-def rms_norm_parts_kernel(
-    x_ptr, weight_ptr, y_ptr, squares_ptr, x_stride, N, eps, SLOTS: tl.constexpr, BLOCK_N: tl.constexpr
-):
-    """squares: M×S, the sum of x² over each of the S parts of a row. They are written where there is no y, else read."""
-    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    columns = part * BLOCK_N + tl.arange(0, BLOCK_N)
-    x = tl.load(x_ptr + row * x_stride + columns, mask=columns < N, other=0.0).to(tl.float32)
-    squares_ptr += row * tl.num_programs(1)
-    if y_ptr is None:
-        tl.store(squares_ptr + part, tl.sum(x * x))
-    else:
-        slots = tl.arange(0, SLOTS)
-        squares = tl.sum(tl.load(squares_ptr + slots, mask=slots < tl.num_programs(1), other=0.0))
-        y = x * (1.0 / tl.sqrt(tl.div_rn(squares, tl.cast(N, tl.float32)) + eps))
-        if weight_ptr is not None:
-            y *= tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-        tl.store(y_ptr + row * N + columns, y, mask=columns < N)
-
-
 def by_passes(x, weight, y, eps) -> None:
     M, N = x.shape
     block = min(triton.next_power_of_2(N), 8_192)
@@ -104,11 +82,7 @@ def by_parts(x, weight, y, eps) -> None:
     M, N = x.shape
     if not few_rows(M, x.device) or N <= WIDEST_KEPT:
         return by_rows(x, weight, y, eps)
-    S = triton.cdiv(N, PART["BLOCK_N"])
-    squares = torch.empty((M, S), dtype=torch.float32, device=x.device)
-    for out in (None, y):
-        tile = {"SLOTS": triton.next_power_of_2(S)} | PART
-        launch(rms_norm_parts_kernel, (M, S), x, weight, out, squares, x.stride(0), N, eps, **tile)
+    triton_split.by_parts(x, None, weight, None, y, eps)
 
 
 def run(by, x, weight, eps) -> torch.Tensor:
@@ -118,12 +92,15 @@ def run(by, x, weight, eps) -> torch.Tensor:
     return y
 
 
-def rung(name: str, idea: str, by) -> Variant:
-    return Variant(4, name, partial(run, by), idea, (Path(__file__), Path(row_tiles.__file__)), needs_interpreter)
-
-
 FORWARD = (
-    rung("passes", "one program a row, which reads it twice", by_passes),
-    rung("rows", "read once, kept in registers, narrow rows several at a time", by_rows),
-    rung("parts", "few wide rows: one program a part, joined by a second kernel", by_parts),
+    rung(4, "passes", partial(run, by_passes), "one program a row, which reads it twice", row_tiles),
+    rung(4, "rows", partial(run, by_rows), "read once, kept in registers, narrow rows several at a time", row_tiles),
+    rung(
+        4,
+        "parts",
+        partial(run, by_parts),
+        "few wide rows: one program a part, joined by a second kernel",
+        row_tiles,
+        triton_split,
+    ),
 )
