@@ -86,8 +86,8 @@ def multiprocessors(device: torch.device) -> int:
 def elements_of_thread(total: int, device: torch.device) -> int:
     """Elements of a thread, of so many that are computed one by one.
 
-    Where a GPU has about a thread for each, one: a thread's code is written out for all of its elements, and in a kernel that
-    runs for microseconds the instructions come no faster than the data. More where threads would have to wait for others.
+    Where a GPU has about a thread for each, one: a thread's code is written out for all of its elements, and little code is
+    soon done (what it is worth: book/results/tried/small_and_odd.json). More where threads would wait for others.
     """
     gpu = device.type != "cpu"
     each = total // (REFERENCE.threads_per_multiprocessor * multiprocessors(device) if gpu else CPU_THREADS)
