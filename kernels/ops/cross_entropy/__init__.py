@@ -5,8 +5,8 @@
     dx_ij  = dloss_i · (exp(x_ij - lse_i) · (1 + 2 z lse_i) - (1 - s) · [j = t] - s/N)
 
 for the rows i of an M×N matrix of logits, with label smoothing s (Szegedy et al. 2016, "Rethinking the Inception
-architecture") and z-loss z, which keeps lse near 0 (Chowdhery et al. 2022, "PaLM"). A row whose target is ignored is not
-read: its loss, its lse and its gradient are 0. lse is float64: from a float32 the gradient of logits about 300 would have
+architecture") and z-loss z, which keeps lse near 0 (Chowdhery et al. 2022, "PaLM"). A row whose target is ignored does
+not count: its loss, its lse and its gradient are 0. lse is float64: from a float32 the gradient of logits about 300 would have
 only five right digits.
 """
 

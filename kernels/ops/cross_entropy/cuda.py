@@ -1,21 +1,24 @@
-"""Level 5: the Python side of cross_entropy.cu. Forward, a row is read in packs of values,
-as wide as all rows' alignment allows; backward, all rows are one row of packs."""
+"""Level 5: the Python side of cross_entropy.cu. Forward, a row is read in 16-byte vectors wherever it starts, all at once
+unless it is wide; backward, all rows are one row of packs, as wide as all rows' alignment allows."""
 
 from pathlib import Path
 
 import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import VALUES_OF_FEW, pack_size, scalar_threads
+from kernels.cuda.rows import MOST_THREADS, NARROW_THREADS, VALUES_OF_FEW, VECTOR_BYTES, pack_size
 from kernels.cuda.template import kernel
+from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.cross_entropy.native import SIGNATURE
-from kernels.row_parts import THREADS_AT_ONCE
+from kernels.row_parts import THREADS_AT_ONCE, at_once
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("cross_entropy.cu")
-THREADS, PACKS = 256, 2  # of a block of the backward, and of its thread where there are many
+THREADS, PACKS = 256, 2  # of a block, and of a thread of the backward where there are many
 ROW_BYTES = 24  # of shared memory
+VECTORS = 4  # of a thread at most, all on their way at once
+LANES = 16  # of a row at least: one for each value beside its vectors
 
 
 def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=None, dx=None) -> None:
@@ -25,10 +28,26 @@ def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=N
         return
     x = as_rows(x)
     M, N = x.shape
-    size = pack_size(N, x, None if dx is None else as_rows(dx))
-    parameters = x.stride(0), N, ignore_index, np.float32(label_smoothing), np.float32(z_loss)
-    arguments = (x, target.contiguous(), loss, lse, scale, dx, *parameters)
-    kernel(FILE, "cross_entropy_online", x.dtype, size)((M,), (scalar_threads(N // size),), arguments)
+    vector = VECTOR_BYTES // x.itemsize
+    parameters = N, ignore_index, np.float32(label_smoothing), np.float32(z_loss)
+    each, threads, rows = short_rows(M, N, vector, at_once(M, N, x.device))
+    if dx is None and each <= VECTORS:
+        launched = kernel(FILE, "cross_entropy_short", x.dtype, each, threads)
+        launched((-(-M // rows),), (threads, rows), (x, target.contiguous(), loss, lse, x.stride(0), M, *parameters))
+        return
+    size = vector if dx is None else pack_size(N, x, as_rows(dx))
+    arguments = (x, target.contiguous(), loss, lse, scale, dx, x.stride(0), *parameters)
+    kernel(FILE, "cross_entropy_online", x.dtype, size)((M,), (THREADS,), arguments)
+
+
+def short_rows(M: int, N: int, size: int, soon: bool) -> tuple[int, int, int]:
+    """Vectors of a thread, threads of a row of N in vectors of `size`, and rows of a block. Where all rows are there at once a
+    thread has one vector, and a block a warp at least; else four."""
+    vectors = N // size
+    wanted = vectors if soon else -(-vectors // VECTORS)
+    threads = LANES if wanted <= LANES else min(WARP * -(-wanted // WARP), MOST_THREADS if soon else MOST_THREADS // 2)
+    rows = 1 if threads > WARP else (WARP if soon else NARROW_THREADS) // threads
+    return max(-(-vectors // threads), 1), threads, rows
 
 
 def online(x, target, *parameters):
@@ -61,5 +80,5 @@ def blocks(dloss, x, target, lse, *parameters):
     return dx
 
 
-FORWARD = (rung(5, "online", online, "one block a row, read once by vectors", FILE),)
+FORWARD = (rung(5, "online", online, "a row is read once, by vectors, a narrow one by some lanes", FILE),)
 BACKWARD = (rung(5, "backward-blocks", blocks, "rows as one, in equal parts, from the saved lse", FILE),)
