@@ -1,6 +1,7 @@
 """Level 4: cross-entropy in Triton, forward and backward.
 
-online             one program a row, which is read once: each lane keeps the largest value of its columns and their sum.
+online             a row is read once: by one program, some narrow ones at a time, or block by block, where each lane keeps the
+                   largest value of its columns and their sum.
 backward-blocks    one program a part of a row, from what the forward saved: dx is written where x is read.
 """
 
@@ -12,7 +13,9 @@ from kernels.arguments import as_rows, empty_contiguous
 from kernels.ops.cross_entropy.native import SIGNATURE
 from kernels.row_parts import at_once
 from kernels.rung import rung
+from kernels.triton import row_tiles
 from kernels.triton.launch import ASSERTING, launch
+from kernels.triton.row_tiles import row_tile
 
 # The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
 LOWEST = tl.constexpr(-3.4028234663852886e38)
@@ -65,6 +68,41 @@ def cross_entropy_kernel(
 
 
 @triton.jit
+def cross_entropy_rows_kernel(
+    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, M, N, ignore_index, smoothing, z_loss,
+    SMOOTH: tl.constexpr, Z_LOSS: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """loss and lse of rows that are asked for at once, before it is known which of them are ignored."""
+    rows, columns = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS), tl.arange(0, BLOCK_N)[None, :]
+    there, inside = rows < M, (rows < M)[:, None] & (columns < N)
+    x_ptr += rows * x_stride
+    x = tl.load(x_ptr[:, None] + columns, mask=inside, other=float("-inf")).to(tl.float32)
+    target = tl.load(target_ptr + rows, mask=there, other=ignore_index)
+    kept = target != ignore_index
+    right = (target >= 0) & (target < N)
+    at_target = tl.load(x_ptr + target, mask=kept & right, other=0.0).to(tl.float32)
+
+    largest = tl.maximum(tl.max(x, 1), LOWEST)
+    log_sum = tl.log(tl.sum(tl.exp(x - largest[:, None]), 1))
+    loss = log_sum - (1 - smoothing) * (at_target - largest)
+    if SMOOTH:
+        first = tl.load(x_ptr, mask=there, other=0.0).to(tl.float32)
+        first = tl.where(tl.abs(first) < float("inf"), first, 0.0)
+        away = tl.sum(tl.where(inside, x - first[:, None], 0.0), 1)
+        loss -= smoothing * (away / N + (first - largest))
+    if Z_LOSS:
+        lse = largest + log_sum
+        loss += z_loss * lse * lse
+    tl.store(loss_ptr + rows, tl.where(kept, loss, 0.0), mask=there)
+    exact = largest.to(tl.float64) + log_sum.to(tl.float64)
+    tl.store(lse_ptr + rows, tl.where(kept, exact, 0.0), mask=there)
+    # Last, for it waits for all warps.
+    tl.device_assert(
+        right | (target == ignore_index), "target: expected 0 to the number of columns - 1, or ignore_index"
+    )
+
+
+@triton.jit
 def cross_entropy_backward_kernel(
     dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, M, N, ignore_index, smoothing, z_loss, first, classes,
     ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -83,19 +121,21 @@ def cross_entropy_backward_kernel(
     tl.store(dx_ptr + rows * N + columns, dx, mask=(rows < M) & (columns < N))
 
 
-def tile(N: int) -> dict[str, int]:
-    block = min(triton.next_power_of_2(N), WIDEST_BLOCK)
-    return {"BLOCK_N": block, "num_warps": max(block // 512, 1)}
-
-
 def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss) -> None:
     """Writes loss and lse."""
     if not x.numel():
         return
     x = as_rows(x)
-    parameters = x.stride(0), x.shape[1], ignore_index, label_smoothing, z_loss
-    options = tile(x.shape[1]) | {"SMOOTH": label_smoothing > 0, "Z_LOSS": z_loss > 0} | ASSERTING
-    launch(cross_entropy_kernel, (len(x),), x, target.contiguous(), loss, lse, *parameters, **options)
+    M, N = x.shape
+    tensors, parameters = (x, target.contiguous(), loss, lse), (N, ignore_index, label_smoothing, z_loss)
+    options = {"SMOOTH": label_smoothing > 0, "Z_LOSS": z_loss > 0} | ASSERTING
+    if N <= WIDEST_BLOCK:
+        options |= row_tile(M, N, x.device)
+        grid = (triton.cdiv(M, options["ROWS"]),)
+        launch(cross_entropy_rows_kernel, grid, *tensors, x.stride(0), M, *parameters, **options)
+    else:
+        options |= {"BLOCK_N": WIDEST_BLOCK, "num_warps": WIDEST_BLOCK // 512}
+        launch(cross_entropy_kernel, (M,), *tensors, x.stride(0), *parameters, **options)
 
 
 def online(x, target, *parameters):
@@ -122,5 +162,5 @@ def blocks(dloss, x, target, lse, *parameters):
     return dx
 
 
-FORWARD = (rung(4, "online", online, "one program a row, which is read once"),)
+FORWARD = (rung(4, "online", online, "a row is read once, narrow ones some at a time", row_tiles, row_parts),)
 BACKWARD = (rung(4, "backward-blocks", blocks, "parts of rows, from the saved lse", row_parts),)
