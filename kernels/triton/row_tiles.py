@@ -3,10 +3,18 @@
 
 import torch
 import triton
+import triton.language as tl
 
 from kernels.row_parts import VALUES_AT_ONCE, at_once
 
 NARROW = 1_024
+
+
+@triton.jit
+def in_steps(number, STEP: tl.constexpr):
+    """A multiple of STEP, a power of two, as one that the compiler knows to be: of a number that a launch passes it knows a
+    multiple of 16 alone. Rows whose stride and width are such have vectors of STEP values for one instruction to load."""
+    return number // STEP * STEP
 
 
 def row_warps(M: int, N: int, device: torch.device, values: int = 64) -> int:

@@ -13,13 +13,18 @@ import torch
 import triton
 import triton.language as tl
 
+from kernels.cuda.rows import pack_size
 from kernels.ops.softmax.triton_forward import PART, WIDEST_CACHED, WIDEST_KEPT, rows_of_program, rung
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import in_steps
 
 
 @triton.jit
-def softmax_backward_passes_kernel(dy_ptr, y_ptr, dx_ptr, dy_stride, y_stride, N, BLOCK_N: tl.constexpr):
+def softmax_backward_passes_kernel(
+    dy_ptr, y_ptr, dx_ptr, dy_stride, y_stride, N, STEP: tl.constexpr, BLOCK_N: tl.constexpr
+):
     row = tl.program_id(0).to(tl.int64)
+    dy_stride, y_stride, N = in_steps(dy_stride, STEP), in_steps(y_stride, STEP), in_steps(N, STEP)
     dy_ptr += row * dy_stride
     y_ptr += row * y_stride
     dx_ptr += row * N
@@ -40,8 +45,9 @@ def softmax_backward_passes_kernel(dy_ptr, y_ptr, dx_ptr, dy_stride, y_stride, N
 
 @triton.jit
 def softmax_backward_rows_kernel(
-    dy_ptr, y_ptr, dx_ptr, dy_stride, y_stride, M, N, ROWS: tl.constexpr, BLOCK_N: tl.constexpr
+    dy_ptr, y_ptr, dx_ptr, dy_stride, y_stride, M, N, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr
 ):
+    dy_stride, y_stride, N = in_steps(dy_stride, STEP), in_steps(y_stride, STEP), in_steps(N, STEP)
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
@@ -73,7 +79,7 @@ def softmax_backward_parts_kernel(
 def by_passes(dy, y, dx) -> None:
     M, N = y.shape
     block = min(triton.next_power_of_2(N), 8_192)
-    tile = {"BLOCK_N": block, "num_warps": max(block // 256, 1)}
+    tile = {"STEP": pack_size(N, dy, y, dx), "BLOCK_N": block, "num_warps": max(block // 256, 1)}
     launch(softmax_backward_passes_kernel, (M,), dy, y, dx, dy.stride(0), y.stride(0), N, **tile)
 
 
@@ -82,7 +88,8 @@ def by_rows(dy, y, dx) -> None:
     if N > WIDEST_KEPT:
         return by_passes(dy, y, dx)
     tile, strides = rows_of_program(M, N, y.device), (dy.stride(0), y.stride(0))
-    launch(softmax_backward_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), dy, y, dx, *strides, M, N, **tile)
+    grid, step = (triton.cdiv(M, tile["ROWS"]),), pack_size(N, dy, y, dx)
+    launch(softmax_backward_rows_kernel, grid, dy, y, dx, *strides, M, N, step, **tile)
 
 
 def by_parts(dy, y, dx) -> None:

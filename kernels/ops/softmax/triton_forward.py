@@ -19,11 +19,12 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.operation import Variant
 from kernels.row_parts import at_once
 from kernels.triton import row_tiles
 from kernels.triton.launch import launch
-from kernels.triton.row_tiles import row_warps
+from kernels.triton.row_tiles import in_steps, row_warps
 from kernels.triton.rows import one_program_a_row
 from kernels.unsupported import needs_interpreter
 
@@ -35,10 +36,10 @@ LOWEST = tl.constexpr(-3.4028234663852886e38)
 
 
 @triton.jit
-def softmax_passes_kernel(x_ptr, y_ptr, row_stride, N: tl.constexpr, BLOCK_N: tl.constexpr):
+def softmax_passes_kernel(x_ptr, y_ptr, row_stride, N: tl.constexpr, STEP: tl.constexpr, BLOCK_N: tl.constexpr):
     # N is known to the compiler, which can then unroll the loops and have the loads of several blocks on their way.
     row = tl.program_id(0).to(tl.int64)
-    x_ptr += row * row_stride
+    x_ptr += row * in_steps(row_stride, STEP)
     y_ptr += row * N
     lanes = tl.arange(0, BLOCK_N)
 
@@ -67,7 +68,8 @@ def softmax_passes_kernel(x_ptr, y_ptr, row_stride, N: tl.constexpr, BLOCK_N: tl
 
 
 @triton.jit
-def softmax_rows_kernel(x_ptr, y_ptr, row_stride, M, N, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
+def softmax_rows_kernel(x_ptr, y_ptr, row_stride, M, N, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr):
+    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
@@ -99,7 +101,7 @@ def softmax_parts_kernel(x_ptr, y_ptr, parts_ptr, row_stride, N, SLOTS: tl.const
 
 
 def by_passes(x, y) -> None:
-    one_program_a_row(softmax_passes_kernel, (x,), (y,))
+    one_program_a_row(softmax_passes_kernel, (x,), (y,), pack_size(x.shape[1], x, y))
 
 
 def rows_of_program(M: int, N: int, device: torch.device) -> dict[str, int]:
@@ -117,7 +119,8 @@ def by_rows(x, y, **chosen: int) -> None:
     if N > WIDEST_KEPT:
         return by_passes(x, y)
     tile = rows_of_program(M, N, x.device) | chosen
-    launch(softmax_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, y, x.stride(0), M, N, **tile)
+    grid, step = (triton.cdiv(M, tile["ROWS"]),), pack_size(N, x, y)
+    launch(softmax_rows_kernel, grid, x, y, x.stride(0), M, N, step, **tile)
 
 
 def by_parts(x, y) -> None:
