@@ -10,12 +10,13 @@ import triton.language as tl
 
 from kernels import row_parts
 from kernels.arguments import as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.ops.cross_entropy.native import SIGNATURE
 from kernels.row_parts import at_once
 from kernels.rung import rung
 from kernels.triton import row_tiles
 from kernels.triton.launch import ASSERTING, launch
-from kernels.triton.row_tiles import row_tile
+from kernels.triton.row_tiles import in_steps, row_tile
 
 # The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
 LOWEST = tl.constexpr(-3.4028234663852886e38)
@@ -70,12 +71,12 @@ def cross_entropy_kernel(
 @triton.jit
 def cross_entropy_rows_kernel(
     x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, M, N, ignore_index, smoothing, z_loss,
-    SMOOTH: tl.constexpr, Z_LOSS: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    SMOOTH: tl.constexpr, Z_LOSS: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """loss and lse of rows that are asked for at once, before it is known which of them are ignored."""
     rows, columns = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS), tl.arange(0, BLOCK_N)[None, :]
-    there, inside = rows < M, (rows < M)[:, None] & (columns < N)
-    x_ptr += rows * x_stride
+    there, inside = rows < M, (rows < M)[:, None] & (columns < in_steps(N, STEP))
+    x_ptr += rows * in_steps(x_stride, STEP)
     x = tl.load(x_ptr[:, None] + columns, mask=inside, other=float("-inf")).to(tl.float32)
     target = tl.load(target_ptr + rows, mask=there, other=ignore_index)
     kept = target != ignore_index
@@ -105,9 +106,10 @@ def cross_entropy_rows_kernel(
 @triton.jit
 def cross_entropy_backward_kernel(
     dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, M, N, ignore_index, smoothing, z_loss, first, classes,
-    ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """x and dx have N columns of the classes, from the first on."""
+    x_stride, N = in_steps(x_stride, STEP), in_steps(N, STEP)
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     target = tl.load(target_ptr + rows, mask=rows < M, other=ignore_index)
@@ -130,7 +132,7 @@ def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss) -> None
     tensors, parameters = (x, target.contiguous(), loss, lse), (N, ignore_index, label_smoothing, z_loss)
     options = {"SMOOTH": label_smoothing > 0, "Z_LOSS": z_loss > 0} | ASSERTING
     if N <= WIDEST_BLOCK:
-        options |= row_tile(M, N, x.device)
+        options |= {"STEP": pack_size(N, x)} | row_tile(M, N, x.device)
         grid = (triton.cdiv(M, options["ROWS"]),)
         launch(cross_entropy_rows_kernel, grid, *tensors, x.stride(0), M, *parameters, **options)
     else:
@@ -152,7 +154,8 @@ def by_parts(dloss, x, target, lse, dx, parameters, first: int, classes: int) ->
     rows = 1 if few else max(1_024 // block, 1)
     warps = max(rows * block // (128 if few else 512), 1)
     grid, numbers = (triton.cdiv(M, rows), triton.cdiv(N, block)), (x.stride(0), M, N, *parameters, first, classes)
-    launch(cross_entropy_backward_kernel, grid, *tensors, *numbers, ROWS=rows, BLOCK_N=block, num_warps=min(warps, 8))
+    tile = {"STEP": pack_size(N, x, as_rows(dx)), "ROWS": rows, "BLOCK_N": block, "num_warps": min(warps, 8)}
+    launch(cross_entropy_backward_kernel, grid, *tensors, *numbers, **tile)
 
 
 def blocks(dloss, x, target, lse, *parameters):
@@ -163,4 +166,4 @@ def blocks(dloss, x, target, lse, *parameters):
 
 
 FORWARD = (rung(4, "online", online, "a row is read once, narrow ones some at a time", row_tiles, row_parts),)
-BACKWARD = (rung(4, "backward-blocks", blocks, "parts of rows, from the saved lse", row_parts),)
+BACKWARD = (rung(4, "backward-blocks", blocks, "parts of rows, from the saved lse", row_tiles, row_parts),)
