@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
+from kernels.cuda.rows import VECTOR_BYTES, pack_size
 from kernels.operation import Variant
 from kernels.row_parts import at_once
 from kernels.triton import row_tiles
@@ -29,6 +29,7 @@ from kernels.triton.rows import one_program_a_row
 from kernels.unsupported import needs_interpreter
 
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
+WIDEST_OF_PROGRAM, WARPS = 32_768, 32  # that a program can keep, and those it has at most
 WIDEST_CACHED = 65_536
 PART = {"BLOCK_N": 4_096, "num_warps": 8}
 # The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
@@ -110,16 +111,21 @@ def rows_of_program(M: int, N: int, device: torch.device) -> dict[str, int]:
     block = triton.next_power_of_2(N)
     if at_once(M, N, device):
         return {"ROWS": 1, "BLOCK_N": block, "num_warps": row_warps(M, N, device)}
+    if block > WIDEST_KEPT:  # one program has all registers
+        return {"ROWS": 1, "BLOCK_N": block, "num_warps": WARPS}
     warps = max(block // (1_024 if N % 8 else 512), 1) if block > 1_024 else 1
     return {"ROWS": max(min(1_024 // block, 64), 1), "BLOCK_N": block, "num_warps": warps}
 
 
 def by_rows(x, y, **chosen: int) -> None:
     M, N = x.shape
-    if N > WIDEST_KEPT:
+    step = pack_size(N, x, y)
+    # Many rows of whole vectors are soon read again, and others are not.
+    again = step * x.itemsize == VECTOR_BYTES and not at_once(M, N, x.device)
+    if (WIDEST_KEPT if again else WIDEST_OF_PROGRAM) < N:
         return by_passes(x, y)
     tile = rows_of_program(M, N, x.device) | chosen
-    grid, step = (triton.cdiv(M, tile["ROWS"]),), pack_size(N, x, y)
+    grid = (triton.cdiv(M, tile["ROWS"]),)
     launch(softmax_rows_kernel, grid, x, y, x.stride(0), M, N, step, **tile)
 
 
