@@ -31,6 +31,7 @@ from kernels.unsupported import needs_interpreter
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
 WIDEST_OF_PROGRAM, WARPS = 32_768, 32  # that a program can keep, and those it has at most
 WIDEST_CACHED = 65_536
+NARROWEST = 64
 PART = {"BLOCK_N": 4_096, "num_warps": 8}
 # The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
 LOWEST = tl.constexpr(-3.4028234663852886e38)
@@ -106,14 +107,15 @@ def by_passes(x, y) -> None:
 
 
 def rows_of_program(M: int, N: int, device: torch.device) -> dict[str, int]:
-    """A warp has 1,024 values of narrow rows, or 512 of a wide one: twice as many where each value is loaded alone. Where the
-    GPU has room for all rows at a time, each is done soonest by a program of its own."""
+    """A warp has 1,024 values of narrow rows, or 512 of a wide one: twice as many where each value is loaded alone. Of the
+    narrowest, whose sums are most of the work, it has 256: other warps then fill its waits. Where the GPU has room for all
+    rows at a time, each is done soonest by a program of its own."""
     block = triton.next_power_of_2(N)
     if at_once(M, N, device):
         return {"ROWS": 1, "BLOCK_N": block, "num_warps": row_warps(M, N, device)}
     if block > WIDEST_KEPT:  # one program has all registers
         return {"ROWS": 1, "BLOCK_N": block, "num_warps": WARPS}
-    warps = max(block // (1_024 if N % 8 else 512), 1) if block > 1_024 else 1
+    warps = max(block // (1_024 if N % 8 else 512), 1) if block > 1_024 else 4 if block <= NARROWEST else 1
     return {"ROWS": max(min(1_024 // block, 64), 1), "BLOCK_N": block, "num_warps": warps}
 
 
