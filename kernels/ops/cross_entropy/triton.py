@@ -11,8 +11,9 @@ import triton.language as tl
 from kernels import row_parts
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.rows import pack_size
+from kernels.machine import multiprocessors
 from kernels.ops.cross_entropy.native import SIGNATURE
-from kernels.row_parts import at_once
+from kernels.row_parts import THREADS_AT_ONCE, at_once
 from kernels.rung import rung
 from kernels.triton import row_tiles
 from kernels.triton.launch import ASSERTING, launch
@@ -21,6 +22,7 @@ from kernels.triton.row_tiles import in_steps, row_tile
 # The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
 LOWEST = tl.constexpr(-3.4028234663852886e38)
 WIDEST_BLOCK = 4_096
+FEW = 4  # values of a thread, where each value has its thread at once
 
 
 @triton.jit
@@ -106,21 +108,21 @@ def cross_entropy_rows_kernel(
 @triton.jit
 def cross_entropy_backward_kernel(
     dloss_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, M, N, ignore_index, smoothing, z_loss, first, classes,
-    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    SOON: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """x and dx have N columns of the classes, from the first on."""
+    """x and dx have N columns of the classes, from the first on. SOON: x does not wait for the targets."""
     x_stride, N = in_steps(x_stride, STEP), in_steps(N, STEP)
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     target = tl.load(target_ptr + rows, mask=rows < M, other=ignore_index)
     dloss, exact = tl.load(dloss_ptr + rows, mask=rows < M), tl.load(lse_ptr + rows, mask=rows < M)
-    kept = target != ignore_index  # else x is not read
-    x = tl.load(x_ptr + rows * x_stride + columns, mask=(columns < N) & kept, other=0.0).to(tl.float32)
+    kept, inside = target != ignore_index, (rows < M) & (columns < N)
+    x = tl.load(x_ptr + rows * x_stride + columns, mask=inside if SOON else inside & kept, other=0.0).to(tl.float32)
     lse = exact.to(tl.float32)
     p = tl.exp(x - lse - (exact - lse.to(tl.float64)).to(tl.float32))
     wanted = tl.where(columns + first == target, 1 - smoothing, 0.0) + smoothing / classes
     dx = tl.where(kept, dloss * (p * (1 + 2 * z_loss * lse) - wanted), 0.0)
-    tl.store(dx_ptr + rows * N + columns, dx, mask=(rows < M) & (columns < N))
+    tl.store(dx_ptr + rows * N + columns, dx, mask=inside)
 
 
 def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss) -> None:
@@ -151,10 +153,17 @@ def by_parts(dloss, x, target, lse, dx, parameters, first: int, classes: int) ->
     (M, N), tensors = x.shape, (dloss.contiguous(), x, target.contiguous(), lse.contiguous(), dx)
     block = min(triton.next_power_of_2(N), WIDEST_BLOCK)
     few = at_once(M, N, x.device)  # then a part is done soonest by many threads, else by few with many loads in flight
-    rows = 1 if few else max(1_024 // block, 1)
-    warps = max(rows * block // (128 if few else 512), 1)
+    soon = few or THREADS_AT_ONCE * FEW * multiprocessors(x.device) >= M * N
+    rows = 1 if few else max((512 if soon else 1_024) // block, 1)
+    warps = max(rows * block // (32 * FEW if soon else 512), 1)
     grid, numbers = (triton.cdiv(M, rows), triton.cdiv(N, block)), (x.stride(0), M, N, *parameters, first, classes)
-    tile = {"STEP": pack_size(N, x, as_rows(dx)), "ROWS": rows, "BLOCK_N": block, "num_warps": min(warps, 8)}
+    tile = {
+        "SOON": soon,
+        "STEP": pack_size(N, x, as_rows(dx)),
+        "ROWS": rows,
+        "BLOCK_N": block,
+        "num_warps": min(warps, 8),
+    }
     launch(cross_entropy_backward_kernel, grid, *tensors, *numbers, **tile)
 
 
