@@ -26,9 +26,10 @@ __global__ void add_rms_norm_warp(const T* x, const T* residual, const T* weight
         y[j] = (T)(((float)x[j] + (float)residual[j]) * rstd * (float)weight[j]);
 }
 
-// The row of h stays in registers, PACKS packs of SIZE values a thread. The weights are asked for with it where they have room
-// beside it, since no compiler moves a load across a barrier; of a wide row they are asked for after the sum. ceil(M / ROWS)
-// blocks of (THREADS, ROWS) threads, whole warps; ROWS is 1 if THREADS is more than 32.
+// The row of h stays in registers, PACKS packs of SIZE values a thread. No compiler moves a load across a store or a barrier, so
+// x and residual are asked for before the first value of h is stored. The weights are asked for with them where they have room
+// beside them; of a wide row they are asked for after the sum. ceil(M / ROWS) blocks of (THREADS, ROWS) threads, whole warps;
+// ROWS is 1 if THREADS is more than 32.
 template <typename T, int SIZE, int PACKS, int THREADS, int ROWS>
 __global__ void __launch_bounds__(THREADS* ROWS)
     add_rms_norm_kept(const T* x, const T* residual, const T* weight, T* y, T* h, long long x_stride,
@@ -45,14 +46,19 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
     constexpr bool WITH_ROW = PACKS * SIZE <= 16;
     Floats<SIZE> sums[PACKS];
-    Pack<T, SIZE> weights[WITH_ROW ? PACKS : 1];
+    Pack<T, SIZE> xs[PACKS], residuals[PACKS], weights[PACKS];
+    for (int k = 0; k < PACKS; ++k) {
+        if (!present(k)) continue;
+        xs[k] = load_pack<SIZE>(x + column(k));
+        residuals[k] = load_pack<SIZE>(residual + column(k));
+        if (WITH_ROW) weights[k] = load_pack<SIZE>(weight + column(k));
+    }
     float squares = 0.0f;
     for (int k = 0; k < PACKS; ++k) {
         const int j = column(k);
         if (!present(k)) continue;
-        sums[k] = load_floats<SIZE>(x + j);
-        if (WITH_ROW) weights[k] = load_pack<SIZE>(weight + j);
-        const Floats<SIZE> more = load_floats<SIZE>(residual + j);
+        sums[k] = widened(xs[k]);
+        const Floats<SIZE> more = widened(residuals[k]);
         for (int i = 0; i < SIZE; ++i) {
             sums[k].at[i] += more.at[i];
             squares += sums[k].at[i] * sums[k].at[i];
@@ -60,10 +66,12 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         store_floats(h + j, sums[k]);
     }
     const float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) / N + eps);
+    for (int k = 0; k < PACKS; ++k)
+        if (!WITH_ROW && present(k)) weights[k] = load_pack<SIZE>(weight + column(k));
     for (int k = 0; k < PACKS; ++k) {
         const int j = column(k);
         if (!present(k)) continue;
-        const Floats<SIZE> scale = widened(WITH_ROW ? weights[WITH_ROW ? k : 0] : load_pack<SIZE>(weight + j));
+        const Floats<SIZE> scale = widened(weights[k]);
         for (int i = 0; i < SIZE; ++i) sums[k].at[i] *= rstd * scale.at[i];
         store_floats(y + j, sums[k]);
     }

@@ -128,10 +128,11 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return vector(x, weight, bias, eps)
     if at_once(M, N, x.device) if N <= WIDEST_IN_REGISTERS else N <= WIDEST_OF_FEW and few_rows(M, x.device):
         return few(x, weight, bias, eps)
-    if N <= WIDEST_IN_REGISTERS:
-        return vector(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
-    fits = threads_of_row(N) <= MOST_THREADS and in_vectors(N, rows, weight, bias)
+    whole = in_vectors(N, rows, weight, bias)
+    if N <= WIDEST_IN_REGISTERS:  # a warp asks for whole sectors of float32 without vectors, too
+        return (vector if whole or x.itemsize < 4 else few)(x, weight, bias, eps)
+    fits = whole and threads_of_row(N) <= MOST_THREADS
     if not fits:
         return (split if few_rows(M, x.device) else vector)(x, weight, bias, eps)
     y = empty_contiguous(x)

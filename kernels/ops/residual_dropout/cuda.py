@@ -36,7 +36,7 @@ def fours(x, residual, p, seed):
     block = THREADS if M * threads >= THREADS * FULL * multiprocessors(x.device) else FEW_THREADS
     across = -(-threads // block)
     arguments = (x, residual, y, *strides, N, across, np.float32(p), np.float32(1 / max(1 - p, 1e-30)), seed)
-    kernel(FILE, "residual_dropout", x.dtype, size)((M * across,), (block,), arguments)
+    kernel(FILE, "residual_dropout", x.dtype, size, x.numel() <= QUAD * 2**32)((M * across,), (block,), arguments)
     return y
 
 

@@ -46,8 +46,8 @@ __global__ void rms_norm_reread(const T* x, const T* weight, T* y, long long x_s
 }
 
 // The row stays in registers, PACKS packs a thread. ceil(M / ROWS) blocks of (THREADS, ROWS) threads, whole warps; ROWS is 1 if
-// THREADS is more than 32. Where there are FEW rows, nothing hides a wait, so the weights are asked for with the row: no
-// compiler moves a load across a barrier.
+// THREADS is more than 32. All weights are asked for before the first value is stored, since no compiler moves a load across a
+// store, nor across a barrier: where there are FEW rows, nothing hides a wait, so they are asked for with the row.
 template <typename T, int SIZE, int PACKS, int THREADS, int ROWS, bool FEW>
 __global__ void __launch_bounds__(THREADS* ROWS)
     rms_norm_kept(const T* x, const T* weight, T* y, long long x_stride, long long M, int N, float eps)
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
     // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
     auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
-    Pack<T, SIZE> row[PACKS], weights[FEW ? PACKS : 1];
+    Pack<T, SIZE> row[PACKS], weights[PACKS];
     for (int k = 0; k < PACKS; ++k) {
         int j = column(k);
         if (!present(k)) continue;
@@ -70,11 +70,10 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     for (int k = 0; k < PACKS; ++k)
         if (present(k)) squares += squares_of(widened(row[k]));
     float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) / N + eps);
-    for (int k = 0; k < PACKS; ++k) {
-        int j = column(k);
-        if (!present(k)) continue;
-        put_normalised(y, widened(row[k]), weight, FEW ? weights[FEW ? k : 0] : weights_at<SIZE>(weight, j), j, rstd);
-    }
+    for (int k = 0; k < PACKS; ++k)
+        if (!FEW && present(k)) weights[k] = weights_at<SIZE>(weight, column(k));
+    for (int k = 0; k < PACKS; ++k)
+        if (present(k)) put_normalised(y, widened(row[k]), weight, weights[k], column(k), rstd);
 }
 
 // dx, a block a row, and (0, rstd) of each row for dweight: no mean is subtracted.
