@@ -72,6 +72,7 @@ struct Found {
 
 __device__ float finite(float value) { return fabsf(value) < INFINITY ? value : 0.0f; }
 
+// Of a row of which all is found.
 __device__ float loss_of(Part part, float log_sum, float at_target, float from, float away, int N, float smoothing,
                          float z_loss)
 {
@@ -194,7 +195,7 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
     const unsigned beyond = (unsigned)(start - start_row * N);
     const int count = (int)min((long long)most, M * N - start), row_count = (beyond + count - 1) / N + 1;
     Pack<T, SIZE> packs[PACKS] = {};
-    auto load_packs = [&](bool known) {
+    auto load_packs = [&] {
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) {
             const int at = (k * blockDim.x + threadIdx.x) * SIZE;
@@ -205,14 +206,13 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
 #pragma unroll
                 for (int i = 0; i < SIZE; ++i)
                     if (at + i < count) packs[k].at[i] = from[i];
-            } else if (!known || rows[row].target != Row::IGNORED || j + SIZE > N) {
+            } else if (PACKS == 1 || rows[row].target != Row::IGNORED || j + SIZE > N) {
                 packs[k] = load_pack<SIZE>(from);
             }
         }
     };
-    // Of a wide row that is not kept x is not read. Narrow rows do not wait to know.
-    const bool wide = PACKS > 1 && N >= most;
-    if (!wide) load_packs(false);
+    // Of a row that is not kept x is not read, unless that would keep a thread's only load waiting.
+    if (PACKS == 1) load_packs();
     for (int r = threadIdx.x; r < row_count; r += blockDim.x) {
         const long long target = targets[start_row + r];
         const double exact = lse[start_row + r];
@@ -223,7 +223,7 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
                    factor * (1.0f - smoothing + evenly), factor * evenly, column};
     }
     __syncthreads();
-    if (wide) load_packs(true);
+    if (PACKS > 1) load_packs();
 #pragma unroll
     for (int k = 0; k < PACKS; ++k) {
         const int at = (k * blockDim.x + threadIdx.x) * SIZE;
