@@ -31,6 +31,26 @@ _GIVEN = Property(
 )
 
 
+def _exchanged(trials: Sequence[Trial]) -> str | None:
+    """The first line on which several threads of a block exchange; one may, to set the first place."""
+    for trial in trials:
+        for trace in trial.traces:
+            lines: dict[int | str, str] = dict(enumerate(trace.source.splitlines(), start=1))
+            for one in trace.accesses:
+                line = lines.get(one.line, "")
+                if one.kind == "atomic" and "atomicExch" in line and one.lanes > trial.sizes["M"]:
+                    return f"line {one.line}: {line.strip()}\n(with {trial.where})"
+    return None
+
+
+_FOUND_STAYS = Property(
+    "no thread overwrites what another has found",
+    _exchanged,
+    "right",
+    hint="Between what one atomic returns and a thread's next line, other threads have their turns. An exchange puts an older "
+    "find in the place of theirs, if only rarely; atomicMin compares and writes in one step.",
+)
+
 EXERCISES = (
     judged(
         "running_sum",
@@ -92,6 +112,7 @@ EXERCISES = (
         ),
         properties.right("all different", name="where[m] is the position of the largest value of row m"),
         properties.right("ties", "all alike", "one", name="of equal values, the first"),
+        _FOUND_STAYS,
         properties.right(
             "long",
             "far",

@@ -50,6 +50,41 @@ def with_parts_beyond(random: torch.Generator, S: int, D: int, rows: int, keys: 
     )
 
 
+def with_ends_alone(random: torch.Generator, S: int, D: int, rows: int, keys: int, parts: int) -> Call:
+    """As `call`, with as many keys as parts can have, but of all blocks the first and the last run. Their results and their
+    entries of the table are far apart, and what lies between takes no memory."""
+    one, width = call(random, 2, D, rows, keys, parts=2, kind="full"), -(-parts * keys // rows)
+
+    def ends(values: Mapping[str, torch.Tensor]) -> Values:
+        return {name: of[[0, 1], [0, 1]] for name, of in values.items()}
+
+    table = one.args["table"].view(2, 2)[[0, 1], [0, 1]]
+    outputs = {name: torch.empty_like(of) for name, of in ends(one.baseline).items()}
+    last = S * parts - 1
+    return replace(
+        one,
+        args={
+            **one.args,
+            **outputs,
+            "table": table,
+            "lengths": torch.full_like(one.args["lengths"], parts * keys),
+            "width": width,
+        },
+        expected=ends(one.expected),
+        baseline=ends(one.baseline),
+        grid=(parts, S),
+        strides={
+            "largest": (last,),
+            "sums": (last,),
+            "values": (last * D, 1),
+            "q": ((S - 1) * D, 1),
+            "table": ((S - 1) * width + parts - 1,),
+            "lengths": (S - 1,),
+        },
+        ends_only=True,
+    )
+
+
 def call(
     random: torch.Generator, S: int, D: int, rows: int, keys: int, parts: int, kind: str = "cut", far: bool = False
 ) -> Call:
@@ -58,10 +93,10 @@ def call(
 
     kind: "full", as many keys as parts can have; "huge", so, and scores by turns near 1e35 and -1e35; "cut", no part is
     without one; "light", so, and all keys but the first have weights near e to the power of -14; or "empty", sequence 1 has
-    none. Or "beyond", see `with_parts_beyond`.
+    none. Or "beyond", see `with_parts_beyond`, or "ends", see `with_ends_alone`.
     """
-    if kind == "beyond":
-        return with_parts_beyond(random, S, D, rows, keys, parts)
+    if others := {"beyond": with_parts_beyond, "ends": with_ends_alone}.get(kind):
+        return others(random, S, D, rows, keys, parts)
     most, width = parts * keys, -(-parts * keys // rows)
     fewest = {"full": most, "huge": most, "empty": 1, "light": most - most // 20}.get(kind, most - keys + 1)
     lengths = torch.randint(fewest, most + (fewest == most), (S,), generator=random, dtype=torch.int32)

@@ -120,6 +120,17 @@ _FIRST_LARGEST = (
         f"if (threadIdx.x == 0) first = -1;\n    __syncthreads();\n    {_SEARCH.replace('Min', 'Max')}",
         _EQUAL,
     ),
+    (
+        "one pass: an exchange for a larger value, the smaller place for an equal one",
+        _BOTH,
+        """{
+        const unsigned bits = __float_as_uint(x[n]), before = atomicMax(&most, bits);
+        if (before < bits) atomicExch(&first, n);
+        else if (before == bits) atomicMin(&first, n);
+    }
+    // BEGIN SOLUTION""",
+        "no thread overwrites what another has found",
+    ),
     ("begun at the first place", "first = N;", "first = 0;", _LARGEST),
     ("whole numbers", _BOTH, _BOTH.replace("__float_as_uint(x[n])", "(unsigned)x[n]"), _LARGEST),
     (

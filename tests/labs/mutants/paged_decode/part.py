@@ -24,6 +24,7 @@ _WARPS_V = "all warps read values"
 _ATOMICS = "no atomics"
 _MEMORY = "there is no other memory"
 _FAR = "also where a page's place needs 64 bits"
+_MILLIONS = "also for millions of parts"
 
 _QUERY = "q += (size_t)s * D;"
 _TABLE_ROW = "table += (size_t)s * width;"
@@ -64,6 +65,7 @@ _HEAD = """__global__ void part_of_keys(
 MUTANTS = [
     Mutant("part_of_keys", *mutant)
     for mutant in (
+        ("the place of values in 32 bits", _AT, "const int at = s * gridDim.x + blockIdx.x;", _MILLIONS),
         ("the length is ignored", _END, "const long long end = start + keys;", _INSIDE),
         ("one key after the length", _END, _END.replace("lengths[s]", "lengths[s] + 1"), _INSIDE),
         ("the table by the key", _PAGE, _PAGE.replace("j / rows", "j"), _INSIDE),
@@ -323,7 +325,7 @@ ACCEPTED = {
             sum += weight, value += weight * v[places[set][i] + threadIdx.x];
         }
     }
-    const int at = s * gridDim.x + blockIdx.x;
+    const size_t at = s * gridDim.x + blockIdx.x;
     values[at * D + threadIdx.x] = value;
     if (threadIdx.x == 0) sums[at] = sum, largest[at] = count > 0 ? m * 0.6931471805599453f : LOWEST;
 }""",
@@ -386,7 +388,7 @@ ACCEPTED = {
         for (int i = 0; i < n; ++i) value += __shfl_sync(0xffffffff, weight, i) * v[place(start + i) + d];
         __syncthreads();
     }
-    const int at = s * gridDim.x + blockIdx.x;
+    const size_t at = s * gridDim.x + blockIdx.x;
     values[at * D + d] = value;
     if (d == 0) largest[at] = m, sums[at] = sum;
 }""",
