@@ -1,4 +1,4 @@
-"""What is special to cross-entropy: ignored rows are not read, and a target out of its range is named."""
+"""What is special to cross-entropy: ignored rows do not count, and a target out of its range is named."""
 
 import pytest
 import torch

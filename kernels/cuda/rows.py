@@ -129,8 +129,8 @@ def column_blocks_of_packs(M: int, N: int, size: int, device: torch.device) -> t
     """Grid and block, of 256 threads, of a kernel whose threads keep `size` columns each and walk down the rows: as many blocks
     one above the other as the multiprocessors have room for, or for few rows one."""
     packs, few = power_of_2_from(-(-N // size)), M <= FEW_ROWS
-    # Few rows are not worth a block of their own: it is as high as a fourth of them, and as wide as that leaves threads.
-    width = min(packs, max(256 // power_of_2_from(-(-M // 4)), WARP) if few else WARP)
+    # Few rows are not worth a block of their own: it is as high as they are, and as wide as that leaves threads.
+    width = min(packs, max(256 // power_of_2_from(M), WARP) if few else WARP)
     across, height = -(-N // (size * width)), 256 // width
     above = 1 if few else min(max(8 * multiprocessors(device) // across, 1), -(-M // height))
     return (across, above), (width, height)

@@ -7,12 +7,9 @@
 // Four random words for a counter of four words and a key of two.
 __device__ inline uint4 philox(uint4 counter, uint2 key) {
     for (int round = 0; round < 10; round++) {
-        // Both high words first: of a high word and its low one at a time ptxas would make one instruction, which takes longer.
-        unsigned x = counter.x, z = counter.z;
-        counter.x = __umulhi(0xCD9E8D57u, z) ^ counter.y ^ key.x;
-        counter.z = __umulhi(0xD2511F53u, x) ^ counter.w ^ key.y;
-        counter.y = 0xCD9E8D57u * z;
-        counter.w = 0xD2511F53u * x;
+        unsigned high0 = __umulhi(0xD2511F53u, counter.x), low0 = 0xD2511F53u * counter.x;
+        unsigned high2 = __umulhi(0xCD9E8D57u, counter.z), low2 = 0xCD9E8D57u * counter.z;
+        counter = make_uint4(high2 ^ counter.y ^ key.x, low2, high0 ^ counter.w ^ key.y, low0);
         key = make_uint2(key.x + 0x9E3779B9u, key.y + 0xBB67AE85u);
     }
     return counter;

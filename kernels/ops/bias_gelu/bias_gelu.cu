@@ -6,11 +6,9 @@
 #include "activations.cuh"
 #include "packs.cuh"
 
-// Rows of one thread of the forward, a block's height apart: so many loads are on their way at once, for one of the bias.
-constexpr int ROWS = 4;
-
-// (ceil(M / (ROWS * blockDim.y)) * across) blocks, of which `across` lie side by side.
-template <typename T, int SIZE, int ACTIVATION>
+// (ceil(M / (ROWS * blockDim.y)) * across) blocks, of which `across` lie side by side. A thread's ROWS are a block's height apart:
+// so many loads are on their way at once, for one of the bias.
+template <typename T, int SIZE, int ACTIVATION, int ROWS>
 __global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_stride, long long M, int N, int across)
 {
     const int j = ((int)(blockIdx.x % across) * blockDim.x + threadIdx.x) * SIZE;

@@ -21,11 +21,12 @@ from kernels.cuda.rows import (
 from kernels.cuda.template import kernel
 from kernels.machine import elements_of_thread
 from kernels.operation import Variant
+from kernels.row_parts import at_once
 from kernels.unsupported import needs_compiler
 
 FILE = Path(__file__).with_name("bias_gelu.cu")
 THREADS = 256
-ROWS = 4  # of a thread at once, as in bias_gelu.cu
+ROWS = 4  # of a thread at once, where not all are on the GPU at a time
 ONE_EACH = 8  # rows of a matrix, at most, whose threads have a row each in the backward: little code, soon read
 
 
@@ -37,8 +38,9 @@ def forward(x, bias, approximate, *, wide: bool):
         size = pack_size(N, rows, bias, y) if wide else 1
         width = min(power_of_2_from(N // size), THREADS)
         across, height = -(-N // (size * width)), THREADS // width
-        launched = kernel(FILE, "bias_gelu_packs", x.dtype, size, NAMES.index(GELU[approximate]))
-        blocks = across * -(-M // (ROWS * height))
+        count = 1 if at_once(M, N, x.device) else ROWS
+        launched = kernel(FILE, "bias_gelu_packs", x.dtype, size, NAMES.index(GELU[approximate]), count)
+        blocks = across * -(-M // (count * height))
         launched((blocks,), (width, height), (rows, bias, y, rows.stride(0), M, N, across))
     return y
 
@@ -56,14 +58,14 @@ def backward(dy, x, bias, approximate, *, wide: bool):
     dys, rows, dxs = (matrix[: M * joined].view(M, N) if joined > 1 else matrix for matrix in matrices)
     size = pack_size(N, dys, rows, dxs) if wide else 1
     if M <= ONE_EACH:
-        size, height, G, at_once = min(size, elements_of_thread(x.numel(), x.device)), power_of_2_from(M), 1, 1
+        size, height, G, rows_of_thread = min(size, elements_of_thread(x.numel(), x.device)), power_of_2_from(M), 1, 1
         block = THREADS // height, height
         across = -(-N // (size * block[0]))
     else:
-        ((across, G), block), at_once = column_blocks_of_packs(M, N, size, x.device), ROWS
+        ((across, G), block), rows_of_thread = column_blocks_of_packs(M, N, size, x.device), ROWS
     parts = G * joined
     sums = torch.empty((parts, 1, width), dtype=torch.float32, device=x.device) if parts > 1 else None
-    launched = kernel(FILE, "bias_gelu_backward_packs", x.dtype, size, NAMES.index(GELU[approximate]), at_once)
+    launched = kernel(FILE, "bias_gelu_backward_packs", x.dtype, size, NAMES.index(GELU[approximate]), rows_of_thread)
     numbers = dys.stride(0), rows.stride(0), M, N, width, x.numel() - M * N
     launched((across, G), block, (dys, rows, bias, dx, sums, None if parts > 1 else dbias, *numbers))
     if sums is not None:

@@ -9,8 +9,8 @@ Rungs, plain to best:
 Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
 1,024 threads. Other rows are kept in shared memory, which a row may enter at any place, and which a cluster of blocks may
 share; those that do not fit there go to `warp`. On the last rung few rows have kernels of their own: where all are on the GPU
-at a time, weight and bias are asked for with the row, and rows too wide for that and for `reread` are divided among blocks that
-know nothing of each other (cuda_split.py).
+at a time, weight and bias are asked for with the row, as for rows of float32 of up to 2,048 columns that are no whole vectors,
+and rows too wide for that and for `reread` are divided among blocks that know nothing of each other (cuda_split.py).
 """
 
 from pathlib import Path
@@ -49,6 +49,8 @@ MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
 WIDEST_IN_REGISTERS = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
 WIDEST_OF_FEW = 12_288  # and one row, with weight and bias
+# Columns of many rows of float32 that are no whole vectors (book/results/tried/rows_asked_at_once.json).
+FLOATS_OF_FEW = range(64, 2_049)
 
 
 def launch(
@@ -131,7 +133,7 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     whole = in_vectors(N, rows, weight, bias)
     if N <= WIDEST_IN_REGISTERS:  # a warp asks for whole sectors of float32 without vectors, too
-        return (vector if whole or x.itemsize < 4 else few)(x, weight, bias, eps)
+        return (few if not whole and x.itemsize == 4 and N in FLOATS_OF_FEW else vector)(x, weight, bias, eps)
     fits = whole and threads_of_row(N) <= MOST_THREADS
     if not fits:
         return (split if few_rows(M, x.device) else vector)(x, weight, bias, eps)

@@ -18,9 +18,8 @@ __device__ float uniform1(unsigned long long seed, long long element)
 }
 
 // M * across blocks, `across` of them for a row. In 64 bits their division would cost more than the random numbers. Rows start
-// at multiples of SIZE values; only one alone may end elsewhere. SHORT: all counters fit into 32 bits; then the compiler knows
-// the upper half of each, and one product of the first round and one of the second are the same for all.
-template <typename T, int SIZE, bool SHORT>
+// at multiples of SIZE values; only one alone may end elsewhere.
+template <typename T, int SIZE>
 __global__ void residual_dropout(const T* x, const T* residual, T* y, long long x_stride, long long residual_stride,
                                  long long N, unsigned across, float p, float scale, unsigned long long seed)
 {
@@ -43,10 +42,7 @@ __global__ void residual_dropout(const T* x, const T* residual, T* y, long long 
     if (residual) other_pack = load_pack<SIZE>(residual + column);
     float4 numbers[(SIZE + 3) / 4];  // made while the packs are on their way
 #pragma unroll
-    for (int q = 0; q < SIZE / 4; ++q) {
-        const unsigned long long counter = (row * N + column) / 4 + q;
-        numbers[q] = uniform4(seed, SHORT ? (unsigned)counter : counter);
-    }
+    for (int q = 0; q < SIZE / 4; ++q) numbers[q] = uniform4(seed, (row * N + column) / 4 + q);
     const Floats<SIZE> values = widened(pack);
     Floats<SIZE> sums = widened(other_pack);
 #pragma unroll

@@ -11,16 +11,14 @@ from kernels.triton.tiles import elements_of
 
 @triton.jit
 def put_dropped(
-    x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, seed, first, p, scale, inside,
-    SHORT: tl.constexpr, BLOCK_N: tl.constexpr,
+    x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, seed, first, p, scale, inside, BLOCK_N: tl.constexpr
 ):  # fmt: skip
     """The elements at these offsets; all of them where `inside` is None. Their numbers, those of the counters from the first
     on, are made while the elements are on their way."""
     x = tl.load(x_ptr + x_at, mask=inside)
     if residual_ptr is not None:
         residual = tl.load(residual_ptr + residual_at, mask=inside)
-    counters = first + tl.arange(0, BLOCK_N // 4)
-    one, two, three, four = tl.rand4x(seed, counters.to(tl.uint32) if SHORT else counters)
+    one, two, three, four = tl.rand4x(seed, first + tl.arange(0, BLOCK_N // 4))
     numbers = tl.reshape(tl.join(tl.join(one, three), tl.join(two, four)), (BLOCK_N,))
     y = tl.where(numbers >= p, x.to(tl.float32) * scale, 0.0)
     if residual_ptr is not None:
@@ -32,10 +30,9 @@ def put_dropped(
 @triton.jit(do_not_specialize=["seed"])
 def residual_dropout_kernel(
     x_ptr, residual_ptr, y_ptr, x_stride, residual_stride, N, p, scale, seed, whole,
-    QUADS: tl.constexpr, SHORT: tl.constexpr, BLOCK_N: tl.constexpr,
+    QUADS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """y = residual + dropout(x), or dropout(x) where there is no residual. QUADS: every row starts with a new counter.
-    SHORT: all counters fit into 32 bits; then one product of the first round and one of the second are the same for all.
 
     whole: how many of the first blocks lie in memory without gaps and need no mask. A mask by an odd N would cost them their
     wide loads: the compiler can't tell that neighbours share its verdict.
@@ -47,12 +44,12 @@ def residual_dropout_kernel(
     first = (start - before) // 4
     if tl.program_id(0) < whole:
         at = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
-        put_dropped(x_ptr, residual_ptr, y_ptr, at, at, at, seed, first, p, scale, None, SHORT, BLOCK_N)
+        put_dropped(x_ptr, residual_ptr, y_ptr, at, at, at, seed, first, p, scale, None, BLOCK_N)
     else:
         columns = block.to(tl.int64) * BLOCK_N - before + tl.arange(0, BLOCK_N)
         x_at, residual_at, y_at = row * x_stride + columns, row * residual_stride + columns, row * N + columns
         inside = (columns >= 0) & (columns < N)
-        put_dropped(x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, seed, first, p, scale, inside, SHORT, BLOCK_N)
+        put_dropped(x_ptr, residual_ptr, y_ptr, x_at, residual_at, y_at, seed, first, p, scale, inside, BLOCK_N)
 
 
 def fours(x, residual, p, seed):
@@ -67,7 +64,7 @@ def fours(x, residual, p, seed):
     strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
     block = elements_of(x.numel(), x.device)
     parameters = N, float(p), 1 / max(1 - p, 1e-30), seed, N // block if M == 1 else 0
-    tile = {"QUADS": M == 1 or N % 4 == 0, "SHORT": x.numel() <= 4 * 2**32, "BLOCK_N": block, "num_warps": 4}
+    tile = {"QUADS": M == 1 or N % 4 == 0, "BLOCK_N": block, "num_warps": 4}
     launch(residual_dropout_kernel, (M * triton.cdiv(N + 3, block),), x, residual, y, *strides, *parameters, **tile)
     return y
 

@@ -50,7 +50,8 @@ FILE, NARROW, SPLIT, QUEUE, FEW = (
     for name in ("", "_narrow", "_split", "_backward_queue", "_backward_few")
 )
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
-PACKS_OF_THREAD = 8  # at most, where there are many rows: narrow packs are given to more threads
+# Of many rows a thread has so many packs at most, up to so many threads (book/results/tried/rows_asked_at_once.json).
+PACKS_OF_THREAD, MOST_FOR_PACKS = 8, 256
 WIDEST_NARROW, VALUES = 256, 16  # columns of what `narrow` takes, and how many of them a lane has
 
 
@@ -75,8 +76,8 @@ def kept(x, weight, eps):
     in_rows = rows.is_contiguous() and rows.data_ptr() % VECTOR_BYTES == 0
     if not few and in_rows and N <= WIDEST_NARROW and size * x.itemsize < VECTOR_BYTES:
         return narrow(rows, weight, y, eps)
-    wanted = max(threads_of_row(N), WARP * -(-N // (WARP * PACKS_OF_THREAD * size)))
-    threads, height = block_of_rows(threads_of_few(N, size) if few else wanted, -(-N // size))
+    many = max(threads_of_row(N), min(WARP * -(-N // (WARP * PACKS_OF_THREAD * size)), MOST_FOR_PACKS))
+    threads, height = block_of_rows(threads_of_few(N, size) if few else many, -(-N // size))
     parameters = size, -(-N // (size * threads)), threads, height, few
     arguments = (rows, weight, y, rows.stride(0), M, N, np.float32(eps))
     kernel(FILE, "rms_norm_kept", x.dtype, *parameters)((-(-M // height),), (threads, height), arguments)
