@@ -19,8 +19,7 @@ THREADS, PACKS = 256, 2  # of a block, and of a thread of the backward where the
 ROW_BYTES = 24  # of shared memory
 VECTORS = 4  # of a thread at most, all on their way at once
 LANES = 16  # of a row at least: one for each value beside its vectors
-# For an exponential below the smallest normal float, which changes no sum, 0 will do: of half types that spares three
-# instructions of each.
+# For an exponential below the smallest normal float, which changes no sum, 0 will do: that spares its scaling.
 TINY = ("-ftz=true",)
 
 
@@ -33,7 +32,7 @@ def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=N
     M, N = x.shape
     vector = VECTOR_BYTES // x.itemsize
     parameters = N, ignore_index, np.float32(label_smoothing), np.float32(z_loss)
-    each, threads, rows = short_rows(M, N, vector, at_once(M, N, x.device))
+    each, threads, rows = short_rows(N, vector, at_once(M, N, x.device))
     if dx is None and each <= VECTORS:
         launched = kernel(FILE, "cross_entropy_short", x.dtype, each, threads, options=TINY)
         launched((-(-M // rows),), (threads, rows), (x, target.contiguous(), loss, lse, x.stride(0), M, *parameters))
@@ -43,7 +42,7 @@ def by_rows(x, target, loss, lse, ignore_index, label_smoothing, z_loss, scale=N
     kernel(FILE, "cross_entropy_online", x.dtype, size, options=TINY)((M,), (THREADS,), arguments)
 
 
-def short_rows(M: int, N: int, size: int, soon: bool) -> tuple[int, int, int]:
+def short_rows(N: int, size: int, soon: bool) -> tuple[int, int, int]:
     """Vectors of a thread, threads of a row of N in vectors of `size`, and rows of a block. Where all rows are there at once a
     thread has one vector, and a block a warp at least; else four."""
     vectors = N // size

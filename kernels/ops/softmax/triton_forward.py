@@ -108,8 +108,8 @@ def by_passes(x, y) -> None:
 
 def rows_of_program(M: int, N: int, device: torch.device) -> dict[str, int]:
     """A warp has 1,024 values of narrow rows, or 512 of a wide one: twice as many where each value is loaded alone. Of the
-    narrowest, whose sums are most of the work, it has 256: other warps then fill its waits. Where the GPU has room for all
-    rows at a time, each is done soonest by a program of its own."""
+    narrowest it has 256 (book/results/tried/loads_at_once.json). Where the GPU has room for all rows at a time, each is done
+    soonest by a program of its own."""
     block = triton.next_power_of_2(N)
     if at_once(M, N, device):
         return {"ROWS": 1, "BLOCK_N": block, "num_warps": row_warps(M, N, device)}
@@ -122,7 +122,7 @@ def rows_of_program(M: int, N: int, device: torch.device) -> dict[str, int]:
 def by_rows(x, y, **chosen: int) -> None:
     M, N = x.shape
     step = pack_size(N, x, y)
-    # Many rows of whole vectors are soon read again, and others are not.
+    # Many rows of whole vectors are soon read again, and others are not (book/results/tried/loads_at_once.json).
     again = step * x.itemsize == VECTOR_BYTES and not at_once(M, N, x.device)
     if (WIDEST_KEPT if again else WIDEST_OF_PROGRAM) < N:
         return by_passes(x, y)
