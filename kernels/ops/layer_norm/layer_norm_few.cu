@@ -17,8 +17,9 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     x += i * row_stride;
     y += i * N;
     auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
-    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
-    auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes. Of a thread's packs
+    // the last alone may be beyond a row.
+    auto present = [&](int k) { return (ROWS == 1 || i < M) && (k < PACKS - 1 || column(k) < N); };
 
     Pack<T, SIZE> row[PACKS], weights[PACKS], biases[PACKS];
     for (int k = 0; k < PACKS; ++k) {

@@ -84,8 +84,9 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     const long long i = (long long)blockIdx.x * ROWS + threadIdx.y;
     x += i * x_stride;
     auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
-    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
-    auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes. Of a thread's packs
+    // the last alone may be beyond a row.
+    auto present = [&](int k) { return (ROWS == 1 || i < M) && (k < PACKS - 1 || column(k) < N); };
     // No compiler moves a load across a barrier: weight and bias are asked for with the row where registers have room for them.
     constexpr bool TOGETHER = PACKS * SIZE * sizeof(T) <= 32;
     Pack<T, SIZE> row[PACKS], weights[PACKS], biases[PACKS];
