@@ -30,6 +30,7 @@ __device__ void rms_backward_few(const T* dy, const T* dh, const T* x, const T* 
         return dy;
     };
 
+    const float share = __fdividef(1.0f, N);  // no division waits for a sum
     float2 rows[ROWS];
     for (int k = 0; k < ROWS; ++k) {
         float2 sum = {0.0f, 0.0f};
@@ -55,7 +56,7 @@ __device__ void rms_backward_few(const T* dy, const T* dh, const T* x, const T* 
 
     Floats<SIZE> dweights[PACKS] = {};
     for (int k = 0; k < ROWS; ++k) {
-        const float rstd = rsqrtf(rows[k].x / N + eps), gn = rows[k].y / N * rstd;
+        const float rstd = rsqrtf(rows[k].x * share + eps), gn = rows[k].y * share * rstd;
         for (int p = 0; p < PACKS; ++p) {
             if (mine.column(p) >= N || mine.row(k) >= M) continue;
             const Floats<SIZE> values = widened(xs[k][p]), gradients = widened(dys[k][p]);

@@ -42,8 +42,9 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     y += i * N;
     h += i * N;
     auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
-    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
-    auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes. Of a thread's packs
+    // the last alone may be beyond a row.
+    auto present = [&](int k) { return (ROWS == 1 || i < M) && (k < PACKS - 1 || column(k) < N); };
     constexpr bool WITH_ROW = PACKS * SIZE <= 16;
     Floats<SIZE> sums[PACKS];
     Pack<T, SIZE> xs[PACKS], residuals[PACKS], weights[PACKS];
@@ -53,6 +54,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         residuals[k] = load_pack<SIZE>(residual + column(k));
         if (WITH_ROW) weights[k] = load_pack<SIZE>(weight + column(k));
     }
+    const float share = __fdividef(1.0f, N);  // no division waits for a sum
     float squares = 0.0f;
     for (int k = 0; k < PACKS; ++k) {
         const int j = column(k);
@@ -65,7 +67,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         }
         store_floats(h + j, sums[k]);
     }
-    const float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) / N + eps);
+    const float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) * share + eps);
     for (int k = 0; k < PACKS; ++k)
         if (!WITH_ROW && present(k)) weights[k] = load_pack<SIZE>(weight + column(k));
     for (int k = 0; k < PACKS; ++k) {

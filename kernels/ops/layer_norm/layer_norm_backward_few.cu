@@ -31,12 +31,13 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
         return dy;
     };
 
+    const float share = __fdividef(1.0f, N), part_share = __fdividef(1.0f, part_columns);  // no division waits for a sum
     Row rows[ROWS];
     for (int k = 0; k < ROWS; ++k) {
         float sum = 0.0f, rests = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
         for (int p = 0; p < PACKS; ++p)
             for (int v = 0; v < SIZE && mine.column(p) < N; ++v) sum += widened(xs[k][p]).at[v];
-        const float near = warp_sum<LANES>(sum) / part_columns;
+        const float near = warp_sum<LANES>(sum) * part_share;
         for (int p = 0; p < PACKS; ++p) {
             if (mine.column(p) >= N) continue;
             const Floats<SIZE> values = widened(xs[k][p]), g = g_of(widened(dys[k][p]), p);
@@ -53,12 +54,12 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
         g_sum = warp_sum<LANES>(g_sum);
         gc_sum = warp_sum<LANES>(gc_sum);
         // What the rounded mean is off, which a mean far from 0 makes large, is the mean of what is left.
-        const float rest = rests / part_columns;
+        const float rest = rests * part_share;
         squares -= rests * rest;
         gc_sum -= g_sum * rest;
         if (mine.parts == 1) {
-            const float rstd = rsqrtf(squares / N + eps);
-            rows[k] = {near + rest, rstd, g_sum / N, gc_sum * rstd / N};
+            const float rstd = rsqrtf(squares * share + eps);
+            rows[k] = {near + rest, rstd, g_sum * share, gc_sum * rstd * share};
         } else if (mine.lane == 0) {
             parts[k][threadIdx.y * mine.parts + mine.part] = {near + rest, squares, g_sum, gc_sum};
         }

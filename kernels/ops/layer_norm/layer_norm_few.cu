@@ -30,6 +30,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         if (bias) biases[k] = load_pack<SIZE>(bias + j);
     }
 
+    const float share = __fdividef(1.0f, N);  // no division waits for a sum
     float sum = 0.0f;
     float2 rests = {};  // and their squares
     for (int k = 0; k < PACKS; ++k) {
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         const Floats<SIZE> values = widened(row[k]);
         for (int i = 0; i < SIZE; ++i) sum += values.at[i];
     }
-    const float near = row_sum<THREADS>(sum, warp_sums) / N;
+    const float near = row_sum<THREADS>(sum, warp_sums) * share;
     // The mean, rounded: what it is off, which a mean far from 0 makes large, is the mean of what is left.
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         }
     }
     rests = row_sum<THREADS>(rests, warp_rests);
-    const float rest = rests.x / N, rstd = rsqrtf(rests.y / N - rest * rest + eps);
+    const float rest = rests.x * share, rstd = rsqrtf(rests.y * share - rest * rest + eps);
 
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;

@@ -95,11 +95,12 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         row[k] = load_pack<SIZE>(x + column(k));
         if (TOGETHER) weights[k] = load_pack<SIZE>(weight + column(k)), biases[k] = load_pack<SIZE>(bias + column(k));
     }
+    const float share = __fdividef(1.0f, N);  // no division waits for a sum
     float sum = 0.0f;
     float2 rests = {};  // of what the rounded mean leaves, and of its squares
     for (int k = 0; k < PACKS; ++k)
         if (present(k)) sum += sum_of(widened(row[k]));
-    const float mean = row_sum<THREADS>(sum, warp_sums) / N;
+    const float mean = row_sum<THREADS>(sum, warp_sums) * share;
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;
         const Floats<SIZE> values = widened(row[k]);
@@ -107,8 +108,8 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         rests.y += squares_of(values, mean);
     }
     rests = row_sum<THREADS>(rests, warp_rests);
-    const float rest = rests.x / N;
-    const Statistics stats = {mean, rsqrtf(rests.y / N - rest * rest + eps), rest};
+    const float rest = rests.x * share;
+    const Statistics stats = {mean, rsqrtf(rests.y * share - rest * rest + eps), rest};
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;
         if (!TOGETHER) weights[k] = load_pack<SIZE>(weight + column(k)), biases[k] = load_pack<SIZE>(bias + column(k));

@@ -57,8 +57,9 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     x += i * x_stride;
     y += i * N;
     auto column = [](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE; };
-    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
-    auto present = [&](int k) { return (ROWS == 1 || i < M) && column(k) < N; };
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes. Of a thread's packs
+    // the last alone may be beyond a row.
+    auto present = [&](int k) { return (ROWS == 1 || i < M) && (k < PACKS - 1 || column(k) < N); };
     Pack<T, SIZE> row[PACKS], weights[PACKS];
     for (int k = 0; k < PACKS; ++k) {
         int j = column(k);
@@ -66,10 +67,11 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         row[k] = load_pack<SIZE>(x + j);
         if (FEW) weights[k] = weights_at<SIZE>(weight, j);
     }
+    const float share = __fdividef(1.0f, N);  // no division waits for a sum
     float squares = 0.0f;
     for (int k = 0; k < PACKS; ++k)
         if (present(k)) squares += squares_of(widened(row[k]));
-    float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) / N + eps);
+    float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) * share + eps);
     for (int k = 0; k < PACKS; ++k)
         if (!FEW && present(k)) weights[k] = weights_at<SIZE>(weight, column(k));
     for (int k = 0; k < PACKS; ++k)
