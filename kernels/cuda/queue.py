@@ -14,7 +14,7 @@ import torch
 
 from kernels.case import Case
 from kernels.cuda.kernel import Kernel
-from kernels.cuda.rows import NARROW_THREADS, VALUES, VECTOR_BYTES, power_of_2_from, threads_of_row, vectors_of_thread
+from kernels.cuda.rows import NARROW_THREADS, VALUES, VECTOR_BYTES, power_of_2_from, vectors_of_thread
 from kernels.cuda.template import kernel
 from kernels.hardware import REFERENCE, WARP, Target
 from kernels.machine import Machine, has, multiprocessors, target
@@ -24,30 +24,35 @@ WIDEST_OF_BLOCK, WIDEST_OF_CLUSTER = 8_192, 32_768  # columns
 # Columns below which a row's ends are too much of it: of 17, what reads rows twice takes two thirds of the time
 # (book/results/tried/norm_rungs.json).
 NARROWEST_PEELED = 64
-REGISTERS = {2: 168, 4: REFERENCE.registers_per_thread}  # of a thread, by itemsize
+REGISTERS = {2: 168, 4: REFERENCE.registers_per_thread}  # of a thread that holds VALUES of a row, by itemsize
+FEWER_REGISTERS = 128  # of one that holds fewer
 STATIC_SHARED_BYTES = 1024  # at most, of such a kernel
 
 
 @functools.cache
-def queue_parameters(N: int, itemsize: int, target: Target, matrices: int = 2) -> tuple[int, int, int, int, int, bool]:
+def queue_parameters(
+    N: int, itemsize: int, target: Target, matrices: int = 2, values: int = VALUES, kept: int = 0
+) -> tuple[int, int, int, int, int, bool]:
     """VECTORS, THREADS, ROWS and STAGES of a block, BLOCKS of a multiprocessor, and FULL, for N columns in a block of each of
-    so many matrices that are read.
+    so many matrices that are read, with so many values of a thread, and beside the queue so many rows that are kept.
 
     STAGES is 0 where not even one row has room in shared memory.
     """
     # The parts of a row, one a warp, are merged in pairs. What peeled rows have beyond the widest is a vector more for some.
-    threads = min(power_of_2_from(threads_of_row(N)), WIDEST_OF_BLOCK // VALUES)
+    threads = min(power_of_2_from(WARP * -(-N // (WARP * values))), WIDEST_OF_BLOCK // values)
     vectors = vectors_of_thread(N, threads, itemsize)
-    rows, blocks, most = 8, 1, 2
+    registers = REGISTERS[itemsize] if values == VALUES else FEWER_REGISTERS
+    rows, most = 8, 2
+    blocks = max(target.registers_per_multiprocessor // (registers * rows * WARP), 1)
     if vectors == 1:
         # A thread has few sums, and so a multiprocessor's registers have room for three blocks.
         threads, blocks = power_of_2_from(-(-N * itemsize // VECTOR_BYTES)), 3
         rows = NARROW_THREADS // threads
     elif threads > WARP:
-        rows, blocks, most = 1, max(target.registers_per_multiprocessor // (REGISTERS[itemsize] * threads), 1), 3
+        rows, blocks, most = 1, max(target.registers_per_multiprocessor // (registers * threads), 1), 3
     room = target.shared_bytes_per_block - STATIC_SHARED_BYTES
     full = vectors * threads * VECTOR_BYTES == N * itemsize
-    stages = min(room // (blocks * matrices * vectors * threads * rows * VECTOR_BYTES), most)
+    stages = min((room // (blocks * vectors * threads * rows * VECTOR_BYTES) - kept) // matrices, most)
     return vectors, threads, rows, stages, blocks, full
 
 
@@ -71,12 +76,14 @@ def can_be_peeled(*matrices: torch.Tensor) -> bool:
     return NARROWEST_PEELED <= N and not starts and not steps
 
 
-def fits_block(x: torch.Tensor, matrices: int = 2, peeled: bool = False) -> bool:
+def fits_block(x: torch.Tensor, matrices: int = 2, peeled: bool = False, values: int = VALUES, kept: int = 0) -> bool:
     """Whether a block can keep the sums of all columns of x, and has room for a row of so many such matrices."""
     N = x.shape[-1]
     columns = N + peeled * peel(x.itemsize)
     return bool(
-        x.numel() and N <= WIDEST_OF_BLOCK and queue_parameters(columns, x.itemsize, target(x.device), matrices)[3]
+        x.numel()
+        and N <= WIDEST_OF_BLOCK
+        and queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept)[3] > 0
     )
 
 
@@ -98,12 +105,15 @@ def queue_launch(
     cluster: int,
     matrices: int = 2,
     peeled: bool = False,
+    values: int = VALUES,
+    kept: int = 0,
 ) -> tuple[Kernel, int, tuple]:
-    """A kernel that reads so many matrices, of which x is one, with `cluster` blocks to a row; G, how many groups of rows are
-    in flight at once; and its grid, block and bytes of dynamic shared memory."""
+    """A kernel that reads so many matrices, of which x is one, with `cluster` blocks to a row, so many values to a thread, and so
+    many rows kept beside the queue; G, how many groups of rows are in flight at once; and its grid, block and bytes of dynamic
+    shared memory."""
     M, N = x.shape
     columns = -(-N // cluster) + peeled * peel(x.itemsize)
-    parameters: tuple[int, ...] = queue_parameters(columns, x.itemsize, target(x.device), matrices)
+    parameters: tuple[int, ...] = queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept)
     vectors, threads, rows, stages, blocks, full = parameters
     slots = blocks * multiprocessors(x.device)
     if cluster > 1:
@@ -118,7 +128,7 @@ def queue_launch(
         if G * rows < M:  # a block has several rows, which are whole vectors apart
             apart = VECTOR_BYTES // math.gcd(VECTOR_BYTES, rows * N * x.itemsize)
             G = max(G - G % apart, apart)
-    shared_bytes = matrices * stages * vectors * threads * rows * VECTOR_BYTES
+    shared_bytes = (matrices * stages + kept) * vectors * threads * rows * VECTOR_BYTES
     options = (f"-DCLUSTER={cluster}",)
     launched = kernel(path, name, x.dtype, *parameters, options=options, shared_bytes=shared_bytes)
     return launched, G, ((G * cluster,), (threads, rows), shared_bytes)

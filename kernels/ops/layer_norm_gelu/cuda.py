@@ -1,4 +1,14 @@
-"""Level 5: the Python side of layer_norm_gelu.cu. Rows too wide for `kept` go to `reread`."""
+"""Level 5: the Python side of layer_norm_gelu.cu and layer_norm_gelu_backward_queue.cu.
+
+Rungs of the forward, plain to best:
+    reread    one block a row, which reads it three times.
+    kept      the row stays in registers.
+Rungs of the backward:
+    columns   statistics by rows, then all else by columns.
+    queue     dy and x are read once, by 16-byte loads, the next rows on their way meanwhile.
+Rows too wide for `kept` go to `reread`. `queue` is for rows of up to 8,192 columns, whole 16-byte vectors, or 64 columns or
+more that start alike within one in dy and x; others go to `columns`.
+"""
 
 from pathlib import Path
 
@@ -6,12 +16,14 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.includes import DEVICE
+from kernels.cuda.includes import DEVICE, with_includes
+from kernels.cuda.queue import can_be_peeled, fits_block, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
     block_of_rows,
     column_blocks_of_packs,
     column_sums,
+    in_vectors,
     pack_size,
     pack_threads,
     threads_of_few,
@@ -22,7 +34,11 @@ from kernels.operation import Variant
 from kernels.row_parts import at_once
 from kernels.unsupported import needs_compiler
 
-FILE = Path(__file__).with_name("layer_norm_gelu.cu")
+FILE, QUEUE = (Path(__file__).with_name(f"layer_norm_gelu{name}.cu") for name in ("", "_backward_queue"))
+KEPT = {
+    "values": 16,
+    "kept": 2,
+}  # what a thread of `queue` has of a row, and the rows beside its queue: weight and bias
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
 
 
@@ -71,6 +87,22 @@ def columns(dy, x, weight, bias, eps):
     return dx, dweight, dbias
 
 
+def queue(dy, x, weight, bias, eps):
+    """Deterministic on one kind of GPU, as `columns`."""
+    dys, rows, weights, biases = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
+    M, N = rows.shape
+    peeled = not in_vectors(N, dys, rows, weights, biases)
+    if not fits_block(rows, peeled=peeled, **KEPT) or (peeled and not can_be_peeled(dys, rows)):
+        return columns(dy, x, weight, bias, eps)
+    dx, dweight, dbias = map(empty_contiguous, (x, weight, bias))
+    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, 1, peeled=peeled, **KEPT)
+    partial = rows.new_empty((G, 2, N), dtype=torch.float32)
+    arguments = (dys, rows, weights, biases, dx, partial, dys.stride(0), rows.stride(0), M, N, np.float32(eps))
+    launched(grid, block, arguments, shared_mem=shared_bytes)
+    column_sums(partial, dweight, dbias)
+    return dx, dweight, dbias
+
+
 SOURCE = (
     FILE,
     *(DEVICE / name for name in ("activations.cuh", "packs.cuh", "vectors.cuh", "reductions.cuh")),
@@ -83,5 +115,13 @@ FORWARD = (
 BACKWARD = (
     Variant(
         5, "columns", columns, "statistics by rows, then all else by columns", (*SOURCE, COLUMN_SUMS), needs_compiler
+    ),
+    Variant(
+        5,
+        "queue",
+        queue,
+        "16-byte loads, all sums in registers, the next rows on their way",
+        (*with_includes(QUEUE), COLUMN_SUMS, Path(__file__)),
+        needs_compiler,
     ),
 )

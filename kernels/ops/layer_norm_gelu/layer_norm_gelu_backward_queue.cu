@@ -1,0 +1,224 @@
+// Level 5: layer norm and GELU in CUDA C, backward: the rung that reads dy and x once, by 16-byte loads.
+// The formulas stand in triton_backward.py; layer_norm_backward_vector.cu is the same for layer norm alone.
+//
+// A block walks from row to row. Its threads keep their columns, so the sums for dweight and dbias stay in registers. Rows on
+// their way queue in shared memory; a thread reads only what it copied itself, so the queue needs no barrier. A row costs two
+// barriers, one for what is known of x, and one for the sums over g = dh * weight, which take the mean and rstd. Of narrow rows
+// a warp has one or several, and no barrier is needed.
+//
+// PEELED rows may start and end within a vector, those of dy, x and dx alike, and a block steps over whole vectors from one of
+// its rows to the next: so all rows of a thread start at the same place within one, and its columns stay its own. A vector that
+// is shared with a neighbouring row is copied as a whole; what is the neighbour's in it then counts as zeros.
+
+#include <cuda_pipeline_primitives.h>
+
+#include "activations.cuh"
+#include "reductions.cuh"
+#include "vectors.cuh"
+
+// Of the x in some columns: a value near their mean, what that lacks, and the sum of (x - mean)².
+struct Part {
+    float near, rest, squares;
+};
+
+// Of the whole row of N columns, from WIDTH parts of it, of which that of this lane has so many.
+template <int WIDTH>
+__device__ Part merged(const Part* parts, float columns, int N)
+{
+    Part part = parts[threadIdx.x % WIDTH];
+    const float near = parts[0].near;
+    part.rest += part.near - near;
+    const float rest = warp_sum<WIDTH>(columns * part.rest) / N, apart = part.rest - rest;
+    return {near, rest, warp_sum<WIDTH>(part.squares + columns * apart * apart)};
+}
+
+// Blocks of (THREADS, ROWS) threads, whole warps; THREADS is a power of two, and ROWS is 1 if that is more than 32. VECTORS is no
+// more than a row asks for. partial is G×2×N for G blocks. (2 * STAGES + 2) * VECTORS * THREADS * ROWS * 16 bytes of
+// dynamic shared memory.
+template <typename T, int VECTORS, int THREADS, int ROWS, int STAGES, int BLOCKS, bool FULL, bool PEELED = false>
+__global__ void __launch_bounds__(THREADS* ROWS, BLOCKS)
+    layer_norm_gelu_backward_queue(const T* dy, const T* x, const T* weight, const T* bias, T* dx, float* partial,
+                                   long long dy_stride, long long x_stride, long long M, int N, float eps)
+{
+    constexpr int SIZE = Vector<T>::SIZE, PAIRS = Vector<T>::PAIRS;
+    constexpr int LANES = THREADS < 32 ? THREADS : 32, WARP_ROWS = 32 / LANES;  // of a warp: lanes of a row, and rows
+    constexpr int PARTS = THREADS / LANES;
+    extern __shared__ uint4 queue[];
+    __shared__ Part parts[PARTS];
+    __shared__ float2 g_parts[PARTS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long first = (long long)blockIdx.x * ROWS + threadIdx.y, step = (long long)gridDim.x * ROWS;
+    // The columns of the row before that are in the first vector of each row.
+    const int before = PEELED ? first * N % SIZE : 0;
+
+    // Of a thread's vectors the last alone may be behind the row's end, and two of them beyond it in part.
+    auto column = [&](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE - before; };
+    auto inside = [&](int k) { return FULL || k < VECTORS - 1 || column(k) < N; };
+    auto has = [&](int k, int j) { return !PEELED || (0 <= column(k) + j && column(k) + j < N); };
+    auto whole = [&](int k) { return !PEELED || ((k > 0 || has(k, 0)) && (k < VECTORS - 2 || has(k, SIZE - 1))); };
+    auto columns_of = [&](int warp) {
+        int columns = 0;
+        for (int k = 0; k < VECTORS; ++k) {
+            const int begin = (k * PARTS + warp) * LANES * SIZE - before;
+            columns += max(min(N, begin + LANES * SIZE) - max(begin, 0), 0);
+        }
+        return columns;
+    };
+    // A warp without columns has sums of zeros.
+    const float slot_columns = columns_of(lane % PARTS), warp_share = __fdividef(1.0f, max(columns_of(warp), 1));
+    const float share = __fdividef(1.0f, N);
+
+    auto place = [&](int stage, int k) {  // of x; of dy behind it
+        return (Vector<T>*)queue + ((stage * VECTORS + k) * 2 * ROWS + threadIdx.y) * THREADS + threadIdx.x;
+    };
+    // Behind the last row there is nothing to copy.
+    auto copied = [&](long long i, int k) { return i < M && inside(k) && (i < M - 1 || whole(k) || has(k, SIZE - 1)); };
+    auto fetch = [&](long long i, int stage) {
+        for (int k = 0; k < VECTORS; ++k)
+            if (copied(i, k)) {
+                __pipeline_memcpy_async(place(stage, k), x + i * x_stride + column(k), 16);
+                __pipeline_memcpy_async(place(stage, k) + ROWS * THREADS, dy + i * dy_stride + column(k), 16);
+            }
+        __pipeline_commit();
+    };
+    for (int stage = 0; stage < STAGES; ++stage) fetch(first + stage * step, stage);
+
+    // Behind the queue: in registers they would crowd out dweight and dbias.
+    auto weights = [&](int k) { return place(STAGES, k); };
+    auto biases = [&](int k) { return place(STAGES, k) + ROWS * THREADS; };
+    for (int k = 0; k < VECTORS; ++k)
+        if (inside(k)) {
+            *weights(k) = PEELED ? load_columns_at(weight, column(k), N, 1.0f) : load(weight + column(k));
+            *biases(k) = PEELED ? load_columns_at(bias, column(k), N, 0.0f) : load(bias + column(k));
+        }
+    float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
+
+    int stage = 0;
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
+    for (long long i = first; i - threadIdx.y % WARP_ROWS < M; i += step) {
+        auto present = [&](int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
+        __pipeline_wait_prior(STAGES - 1);
+        for (int k = 0; k < VECTORS; ++k)
+            if (present(k) && !whole(k)) {
+                T *xs = (T*)place(stage, k), *dys = (T*)(place(stage, k) + ROWS * THREADS);
+                for (int j = 0; j < SIZE; ++j) {
+                    if (!has(k, j))
+                        xs[j] = dys[j] = (T)0.0f;
+                    else if (!copied(i, k))
+                        xs[j] = x[i * x_stride + column(k) + j], dys[j] = dy[i * dy_stride + column(k) + j];
+                }
+            }
+        float2 sum = {0.0f, 0.0f}, rests = sum, squares = sum;  // of even and of odd columns: two chains of additions, not one
+        for (int k = 0; k < VECTORS; ++k)
+            if (present(k)) {
+                const Vector<T> xs = *place(stage, k);
+                for (int p = 0; p < PAIRS; ++p) {
+                    const float2 x = to_float2(xs.at[p]);
+                    sum.x += x.x;
+                    sum.y += x.y;
+                }
+            }
+        Part row = {warp_sum<LANES>(sum.x + sum.y) * warp_share};
+        for (int k = 0; k < VECTORS; ++k)
+            if (present(k)) {
+                const Vector<T> xs = *place(stage, k);
+                for (int p = 0; p < PAIRS; ++p) {
+                    const float2 x = to_float2(xs.at[p]);
+                    float2 left = {x.x - row.near, x.y - row.near};
+                    if (!whole(k)) {
+                        if (!has(k, 2 * p)) left.x = 0.0f;
+                        if (!has(k, 2 * p + 1)) left.y = 0.0f;
+                    }
+                    rests.x += left.x;
+                    rests.y += left.y;
+                    squares.x += left.x * left.x;
+                    squares.y += left.y * left.y;
+                }
+            }
+        const float rest = warp_sum<LANES>(rests.x + rests.y);
+        row.rest = rest * warp_share;
+        row.squares = warp_sum<LANES>(squares.x + squares.y) - rest * row.rest;
+        if constexpr (PARTS > 1) {
+            if (lane == 0) parts[warp] = row;
+            __syncthreads();
+            row = merged<PARTS>(parts, slot_columns, N);
+        }
+        const float rstd = rsqrtf(row.squares * share + eps);
+        auto normalised = [&](float2 x) {
+            return float2{(x.x - row.near - row.rest) * rstd, (x.y - row.near - row.rest) * rstd};
+        };
+
+        float2 g_sum = {0.0f, 0.0f}, gn_sum = g_sum, dhs[VECTORS][PAIRS];
+        for (int k = 0; k < VECTORS; ++k)
+            if (present(k)) {
+                const Vector<T> xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS];
+                const Vector<T> scale = *weights(k), shift = *biases(k);
+                for (int p = 0; p < PAIRS; ++p) {
+                    const float2 n = normalised(to_float2(xs.at[p])), dy = to_float2(dys.at[p]);
+                    const float2 weight = to_float2(scale.at[p]), bias = to_float2(shift.at[p]);
+                    const float2 dh = {dy.x * activated<T, GELU>(n.x * weight.x + bias.x).slope,
+                                       dy.y * activated<T, GELU>(n.y * weight.y + bias.y).slope};
+                    g_sum.x += dh.x * weight.x;
+                    g_sum.y += dh.y * weight.y;
+                    gn_sum.x += dh.x * weight.x * n.x;
+                    gn_sum.y += dh.y * weight.y * n.y;
+                    dhs[k][p] = dh;
+                }
+            }
+        float2 g_row = {warp_sum<LANES>(g_sum.x + g_sum.y), warp_sum<LANES>(gn_sum.x + gn_sum.y)};
+        if constexpr (PARTS > 1) {
+            // The other barrier is between what is read of a row here and what is written of the next.
+            if (lane == 0) g_parts[warp] = g_row;
+            __syncthreads();
+            g_row = g_parts[lane % PARTS];
+            g_row = {warp_sum<PARTS>(g_row.x), warp_sum<PARTS>(g_row.y)};
+        }
+        const float g_factor = -rstd * (g_row.x * share), gn_factor = -rstd * (g_row.y * share);
+        for (int k = 0; k < VECTORS; ++k)
+            if (present(k)) {
+                const Vector<T> xs = *place(stage, k), scale = *weights(k);
+                Vector<T> out;
+                for (int p = 0; p < PAIRS; ++p) {
+                    const float2 n = normalised(to_float2(xs.at[p])), dh = dhs[k][p], weight = to_float2(scale.at[p]);
+                    dweight[k][p].x += dh.x * n.x;
+                    dweight[k][p].y += dh.y * n.y;
+                    dbias[k][p].x += dh.x;
+                    dbias[k][p].y += dh.y;
+                    from_float2(out.at[p], {dh.x * weight.x * rstd + g_factor + n.x * gn_factor,
+                                            dh.y * weight.y * rstd + g_factor + n.y * gn_factor});
+                }
+                T* to = dx + i * N + column(k);
+                if (whole(k)) {
+                    store(to, out);
+                } else {
+                    for (int j = 0; j < SIZE; ++j)
+                        if (has(k, j)) to[j] = ((T*)&out)[j];
+                }
+            }
+        fetch(i + STAGES * step, stage);  // into the place of this row
+        stage = (stage + 1) % STAGES;
+    }
+
+    // Rows side by side, and threads whose peeled rows start at different places, put their sums into the space of the queue,
+    // where they meet by column. Slots lie so that a warp finds its columns in as many banks, whether 1 or SIZE apart.
+    auto slot = [&](int y, int column) -> float& {
+        int at = y * VECTORS * THREADS * SIZE + column;
+        return ((float*)queue)[at ^ at / 32 % 8];
+    };
+    auto put = [&](float2 (&sums)[VECTORS][PAIRS], float* to) {
+        __syncthreads();
+        for (int k = 0; k < VECTORS; ++k)
+            for (int j = 0; j < SIZE && inside(k); ++j)
+                if (has(k, j)) slot(threadIdx.y, column(k) + j) = j % 2 ? sums[k][j / 2].y : sums[k][j / 2].x;
+        __syncthreads();
+        for (int j = threadIdx.y * THREADS + threadIdx.x; j < N; j += THREADS * ROWS) {
+            float sum = slot(0, j);
+            for (int y = 1; y < ROWS; ++y) sum += slot(y, j);
+            to[j] = sum;
+        }
+    };
+    __pipeline_wait_prior(0);
+    partial += 2ll * blockIdx.x * N;
+    put(dweight, partial);
+    put(dbias, partial + N);
+}
