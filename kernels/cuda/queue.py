@@ -121,13 +121,16 @@ def queue_launch(
         # leave 12 of 132 multiprocessors over. A cluster too many would run alone, after all others.
         slots = max(slots * 10 // 11, cluster)
     G = min(-(-M // rows), slots // cluster)
+    # Groups of as many rows each take as many turns, and have fewer sums to write, and to add up.
+    turns = -(-M // (rows * G))
+    G = -(-M // (rows * turns))
     # The last block of a cluster may have fewer columns than the others, which are full.
     parameters = *parameters[:-1], full and columns * cluster == N
     if peeled:
         parameters = *parameters[:-1], False, True  # not FULL
         if G * rows < M:  # a block has several rows, which are whole vectors apart
             apart = VECTOR_BYTES // math.gcd(VECTOR_BYTES, rows * N * x.itemsize)
-            G = max(G - G % apart, apart)
+            G = max(min(-(-G // apart) * apart, slots - slots % apart), apart)
     shared_bytes = (matrices * stages + kept) * vectors * threads * rows * VECTOR_BYTES
     options = (f"-DCLUSTER={cluster}",)
     launched = kernel(path, name, x.dtype, *parameters, options=options, shared_bytes=shared_bytes)
