@@ -1,4 +1,5 @@
-"""The kernel of RMS norm's backward and of add_rms_norm's, rms_backward.cuh, where its blocks walk over rows."""
+"""The kernel of RMS norm's backward and of add_rms_norm's, rms_backward.cuh, where its blocks walk over rows, and that of narrow
+rows."""
 
 import pytest
 import torch
@@ -36,3 +37,16 @@ def test_nothing_is_read_beyond_the_last_row(dtype, N):
         assert rms_norm.cuda.in_registers(dy, x, None, 1e-6, cluster=1)
         assert add_rms_norm.cuda.in_registers(dy, dh, x, x[0].clone(), 1e-6, cluster=1)
     assert [str(finding) for trace in traces for finding in trace.findings] == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("M", "N"), [(300, 49), (2311, 1), (333, 63)])
+def test_narrow_rows_are_copied_as_vectors(device, monkeypatch, dtype, M, N):
+    monkeypatch.setattr(rms_norm.cuda, "multiprocessors", lambda device: 1)  # so that a block has several chunks
+    dy, x = (torch.randn(M, N, device=device).to(dtype) for _ in range(2))
+    for weight in (torch.randn(N, device=device).to(dtype), None):
+        precise = None if weight is None else weight.double()
+        expected = rms_norm.native.rms_norm_backward(dy.double(), x.double(), precise, 1e-6)
+        for one, right in zip(rms_norm.cuda.narrow_gradients(dy, x, weight, 1e-6), expected, strict=True):
+            if right is not None:
+                torch.testing.assert_close(one.double(), right, rtol=DTYPES[dtype], atol=3 * DTYPES[dtype])

@@ -1,4 +1,4 @@
-"""Level 5: the Python side of rms_norm.cu, rms_norm_narrow.cu, rms_norm_split.cu, and two for the backward.
+"""Level 5: the Python side of rms_norm.cu, rms_norm_narrow.cu, rms_norm_split.cu, and three for the backward.
 
 Rungs of the forward, plain to best:
     reread    one block a row, which reads it twice, by loads as wide as the rows' alignment allows.
@@ -11,7 +11,7 @@ Rungs of the backward:
 The last two are for rows of up to 8,192 and 32,768 columns: the one for whole 16-byte vectors, or 64 columns or more that start
 alike within one in all matrices, the other for whole vectors alone, and on a GPU of sm_90 or newer. Other rows go to `columns`,
 and rows too wide for `kept` to `reread`. Before all that `cluster` gives few rows to a kernel of their own
-(rms_norm_backward_few.cu).
+(rms_norm_backward_few.cu), and many rows too narrow to be peeled (rms_norm_backward_narrow.cu).
 """
 
 from collections.abc import Callable
@@ -23,7 +23,15 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.few import few_gradients
 from kernels.cuda.includes import DEVICE, with_includes
-from kernels.cuda.queue import blocks_of_row, can_be_peeled, cluster_unsupported, fits_block, fits_cluster, queue_launch
+from kernels.cuda.queue import (
+    NARROWEST_PEELED,
+    blocks_of_row,
+    can_be_peeled,
+    cluster_unsupported,
+    fits_block,
+    fits_cluster,
+    queue_launch,
+)
 from kernels.cuda.rows import (
     COLUMN_SUMS,
     NARROW_THREADS,
@@ -41,14 +49,16 @@ from kernels.cuda.rows import (
 )
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
+from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.row_parts import at_once, columns_of_part, few_rows, threads_of_part
 from kernels.unsupported import Reason, needs_compiler
 
-FILE, NARROW, SPLIT, QUEUE, FEW = (
+FILE, NARROW, SPLIT, QUEUE, FEW, BACKWARD_NARROW = (
     Path(__file__).with_name(f"rms_norm{name}.cu")
-    for name in ("", "_narrow", "_split", "_backward_queue", "_backward_few")
+    for name in ("", "_narrow", "_split", "_backward_queue", "_backward_few", "_backward_narrow")
 )
+NARROW_BLOCKS = 4  # of a multiprocessor, of the backward of narrow rows, as of layer norm's
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
 # Of many rows a thread has so many packs at most, up to so many threads (book/results/tried/rows_asked_at_once.json).
 PACKS_OF_THREAD, MOST_FOR_PACKS = 8, 256
@@ -145,11 +155,31 @@ def queue(dy, x, weight, eps):
     return (fits_block(x) and in_registers(dy, x, weight, eps, cluster=1)) or columns(dy, x, weight, eps)
 
 
+def narrow_gradients(dy, x, weight, eps):
+    """The gradients of contiguous rows that are no whole vectors, too narrow to be peeled; None of other matrices."""
+    M, N = x.shape
+    in_line = all(one.is_contiguous() and one.data_ptr() % VECTOR_BYTES == 0 for one in (dy, x))
+    if not x.numel() or NARROWEST_PEELED <= N or not in_line or in_vectors(N, dy, x, weight):
+        return None
+    dx, dweight = empty_contiguous(x), None if weight is None else empty_contiguous(weight)
+    lanes = power_of_2_from(-(-N // 4))
+    height = NARROW_THREADS // lanes
+    chunk = 2 * height
+    G = min(-(-M // chunk), NARROW_BLOCKS * multiprocessors(x.device))
+    partial = torch.empty((G, 1, N), dtype=torch.float32, device=x.device)
+    parameters = lanes, -(-N // lanes), NARROW_THREADS, chunk
+    launched = kernel(BACKWARD_NARROW, BACKWARD_NARROW.stem, x.dtype, *parameters)
+    arguments = (dy, x, weight, dx, partial, M, N, np.float32(eps))
+    launched((G,), (lanes, height), arguments, shared_mem=2 * chunk * N * x.itemsize)
+    column_sums(partial, dweight)
+    return dx, dweight
+
+
 def cluster(dy, x, weight, eps):
     """Deterministic on one kind of GPU, as `columns`."""
     matrices = as_rows(dy), as_rows(x), as_columns(weight), eps
+    found = few_gradients(FEW, matrices[:2], matrices[2], eps, sums=matrices[2:3]) or narrow_gradients(*matrices)
     clustered = fits_cluster(x) and in_registers(*matrices, blocks_of_row(x.shape[-1]))
-    found = few_gradients(FEW, matrices[:2], matrices[2], eps, sums=matrices[2:3])
     dx, dweight = found or clustered or queue(*matrices)
     return dx.view(x.shape), dweight
 
@@ -172,7 +202,7 @@ BACKWARD = (
         "cluster",
         cluster,
         "wide rows: shared by the blocks of a cluster",
-        (*VECTORS, *with_includes(FEW)),
+        (*VECTORS, *with_includes(FEW), *with_includes(BACKWARD_NARROW)),
         cluster_unsupported,
     ),
 )
