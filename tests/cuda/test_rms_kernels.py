@@ -1,5 +1,4 @@
-"""The kernel of RMS norm's backward and of add_rms_norm's, rms_backward.cuh, where its blocks walk over rows, and that of narrow
-rows."""
+"""The kernel of the backward of RMS norm and add_rms_norm, rms_backward.cuh, where blocks walk over rows; that of narrow rows."""
 
 import pytest
 import torch
