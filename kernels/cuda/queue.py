@@ -108,9 +108,9 @@ def queue_launch(
     values: int = VALUES,
     kept: int = 0,
 ) -> tuple[Kernel, int, tuple]:
-    """A kernel that reads so many matrices, of which x is one, with `cluster` blocks to a row, so many values to a thread, and so
-    many rows kept beside the queue; G, how many groups of rows are in flight at once; and its grid, block and bytes of dynamic
-    shared memory."""
+    """A kernel that reads so many matrices, of which x is one, with `cluster` blocks to a row, so many values to a thread, and
+    so many rows kept beside the queue; G, how many groups of rows are in flight at once; and its grid, block and bytes of
+    dynamic shared memory."""
     M, N = x.shape
     columns = -(-N // cluster) + peeled * peel(x.itemsize)
     parameters: tuple[int, ...] = queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept)
