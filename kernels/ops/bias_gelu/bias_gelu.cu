@@ -6,10 +6,12 @@
 #include "activations.cuh"
 #include "packs.cuh"
 
-// (ceil(M / (ROWS * blockDim.y)) * across) blocks, of which `across` lie side by side. A thread's ROWS are a block's height apart:
-// so many loads are on their way at once, for one of the bias.
-template <typename T, int SIZE, int ACTIVATION, int ROWS>
-__global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_stride, long long M, int N, int across)
+// (ceil(rows / (ROWS * blockDim.y)) * across) blocks, of which `across` lie side by side. A thread has ROWS rows, a block's
+// height apart: so many loads are on their way, for one of the bias. JOINED: a row here is several of the matrix, each `width`
+// wide, and of one after the last, `rest` elements are there.
+template <typename T, int SIZE, int ACTIVATION, int ROWS, bool JOINED>
+__global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_stride, long long M, int N, int across, int width,
+                                int rest)
 {
     const int j = ((int)(blockIdx.x % across) * blockDim.x + threadIdx.x) * SIZE;
     if (j >= N) return;
@@ -19,13 +21,30 @@ __global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_str
         long long i = first + r * blockDim.y;
         if (i < M) rows[r] = load_pack<SIZE>(x + i * x_stride + j);
     }
-    const Floats<SIZE> biases = load_floats<SIZE>(bias + j);
+    Floats<SIZE> biases;
+    if (JOINED) {
+        int column = j % width;
+        for (int k = 0; k < SIZE; ++k) {
+            biases.at[k] = (float)bias[column];
+            if (++column == width) column = 0;
+        }
+    } else {
+        biases = load_floats<SIZE>(bias + j);
+    }
     for (int r = 0; r < ROWS; ++r) {
         long long i = first + r * blockDim.y;
-        if (i >= M) return;
+        const bool last = JOINED && i == M;
+        if (i >= M && !last) return;
         Floats<SIZE> row = widened(rows[r]);
+        if (last)
+            for (int k = 0; k < SIZE; ++k) row.at[k] = j + k < rest ? (float)x[i * x_stride + j + k] : 0.0f;
         for (int k = 0; k < SIZE; ++k) row.at[k] = activated<T, ACTIVATION>(row.at[k] + biases.at[k]).value;
-        store_floats(y + i * N + j, row);
+        if (!last) {
+            store_floats(y + i * N + j, row);
+            continue;
+        }
+        for (int k = 0; k < SIZE && j + k < rest; ++k) y[i * N + j + k] = (T)row.at[k];
+        return;
     }
 }
 

@@ -34,14 +34,18 @@ def forward(x, bias, approximate, *, wide: bool):
     y = empty_contiguous(x)
     if y.numel():
         rows, bias = as_rows(x), as_columns(bias)
-        M, N = rows.shape
-        size = pack_size(N, rows, bias, y) if wide else 1
-        width = min(power_of_2_from(N // size), THREADS)
-        across, height = -(-N // (size * width)), THREADS // width
-        count = 1 if at_once(M, N, x.device) else ROWS
-        launched = kernel(FILE, "bias_gelu_packs", x.dtype, size, NAMES.index(GELU[approximate]), count)
-        blocks = across * -(-M // (count * height))
-        launched((blocks,), (width, height), (rows, bias, y, rows.stride(0), M, N, across))
+        width, few = rows.shape[1], at_once(*rows.shape, x.device)
+        joined = rows_joined(rows, y.view(rows.shape), more_than=2 * ROWS) if wide and not few else 1
+        M, N = rows.shape[0] // joined, joined * width
+        rest = y.numel() - M * N
+        matrix = rows[: M * joined].view(M, N) if joined > 1 else rows
+        size = pack_size(N, matrix, y.view(-1), None if joined > 1 else bias) if wide else 1
+        threads, count = min(power_of_2_from(N // size), THREADS), 1 if few else ROWS
+        across, height = -(-N // (size * threads)), THREADS // threads
+        parameters = size, NAMES.index(GELU[approximate]), count, joined > 1
+        blocks = across * -(-(M + (rest > 0)) // (count * height))
+        arguments = (rows, bias, y, matrix.stride(0), M, N, across, width, rest)
+        kernel(FILE, "bias_gelu_packs", x.dtype, *parameters)((blocks,), (threads, height), arguments)
     return y
 
 
@@ -53,7 +57,7 @@ def backward(dy, x, bias, approximate, *, wide: bool):
     dys, rows, bias = as_rows(dy), as_rows(x), as_columns(bias)
     matrices = dys, rows, dx.view(rows.shape)
     width = rows.shape[1]
-    joined = rows_joined(*matrices) if wide else 1
+    joined = rows_joined(*matrices, more_than=FEW_ROWS) if wide else 1  # each has a partial sum
     M, N = rows.shape[0] // joined, joined * width
     dys, rows, dxs = (matrix[: M * joined].view(M, N) if joined > 1 else matrix for matrix in matrices)
     size = pack_size(N, dys, rows, dxs) if wide else 1
@@ -73,13 +77,13 @@ def backward(dy, x, bias, approximate, *, wide: bool):
     return dx, dbias
 
 
-def rows_joined(*matrices: torch.Tensor) -> int:
-    """How many neighbouring rows make one that starts at a 16-byte vector, whatever its width, in memory without gaps: they
-    have a partial sum each. Few rows stay alone."""
+def rows_joined(*matrices: torch.Tensor, more_than: int) -> int:
+    """How many neighbouring rows make one that starts at a 16-byte vector, whatever its width, in memory without gaps: one,
+    unless more are made than so many."""
     M, N = matrices[0].shape
     vector = VECTOR_BYTES // matrices[0].itemsize
     joined = vector // math.gcd(N, vector)
-    if M // joined <= FEW_ROWS or joined * N >= 2**31 or not all(matrix.is_contiguous() for matrix in matrices):
+    if M // joined <= more_than or joined * N >= 2**31 or not all(matrix.is_contiguous() for matrix in matrices):
         return 1
     return joined
 
