@@ -16,24 +16,51 @@ from kernels.triton import activations, column_sums, tiles
 from kernels.triton.activations import activated
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
-from kernels.triton.tiles import MANY, tile, tiles_of
+from kernels.triton.tiles import MANY, tiles_of
 from kernels.unsupported import needs_interpreter
 
 THREADS = 128  # of a program of the forward
+# Of rows that are joined: 16 elements a thread, of as few columns as a load has, since each asks for its bias.
+JOINED_TILE = {"ROWS": 4, "BLOCK_N": 512}
 FEW_ROWS = 64  # of a small matrix, that one program adds up without a second kernel; no GPU has timed other bounds yet
 TILES = 4  # of a program at least, where there are more rows: each has a partial sum, which the second kernel reads
 
 
 @triton.jit
-def bias_gelu_kernel(
-    x_ptr, bias_ptr, y_ptr, x_stride, M, N,
-    ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+def put_y(
+    x_ptr, bias_ptr, y_ptr, x_at, bias_at, y_at, inside, inside_bias, ACTIVATION: tl.constexpr, EXACT: tl.constexpr
 ):  # fmt: skip
-    rows, columns, inside = tile(M, N, ROWS, BLOCK_N)
-    bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
-    x = tl.load(x_ptr + rows * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + bias_at, mask=inside_bias).to(tl.float32)
+    x = tl.load(x_ptr + x_at, mask=inside).to(tl.float32)
     value, _ = activated(x + bias, ACTIVATION, EXACT)
-    tl.store(y_ptr + rows * N + columns, value, mask=inside)
+    tl.store(y_ptr + y_at, value, mask=inside)
+
+
+@triton.jit
+def bias_gelu_kernel(
+    x_ptr, bias_ptr, y_ptr, x_stride, M, N, groups,
+    ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, JOINED: tl.constexpr,
+):  # fmt: skip
+    """JOINED: so many rows of the matrix are taken for one, `groups` times, so that it starts where wide loads do; a tile is no
+    wider than a row of the matrix. Rows that are left over, or all where JOINED is 1, are taken as they are."""
+    across, program = tl.cdiv(N * JOINED, BLOCK_N), tl.program_id(0)
+    if JOINED > 1 and program < across * tl.cdiv(groups, ROWS):
+        start, right = program % across * BLOCK_N, tl.arange(0, BLOCK_N)[None, :]
+        group = (program // across).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+        at = group * (N * JOINED) + start + right
+        inside = (group < groups) & (start + right < N * JOINED)
+        bias_at = start % N + right
+        bias_at -= tl.where(bias_at >= N, N, 0)
+        put_y(x_ptr, bias_ptr, y_ptr, at, bias_at, at, inside, None, ACTIVATION, EXACT)
+    else:
+        if JOINED > 1:
+            program -= across * tl.cdiv(groups, ROWS)
+        across = tl.cdiv(N, BLOCK_N)
+        rows = groups * JOINED + (program // across).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+        columns = (program % across).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+        x_at, y_at = rows * x_stride + columns, rows * N + columns
+        within = columns < N
+        put_y(x_ptr, bias_ptr, y_ptr, x_at, columns, y_at, (rows < M) & within, within, ACTIVATION, EXACT)
 
 
 @triton.jit
@@ -84,8 +111,17 @@ def tiled(x, bias, approximate):
         M, N = rows.shape
         each = elements_of_thread(M * N, x.device)
         programs, shape = tiles_of(M, N, THREADS * each if each <= 2 else MANY)
-        how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4}
-        arguments = (rows, as_columns(bias), y, rows.stride(0), M, N)
+        vector = 16 // x.element_size()
+        apart = N % 16 and rows.is_contiguous() and JOINED_TILE["BLOCK_N"] <= N < (2**31 - MANY) // vector
+        joined = vector if apart and each > 2 else 1  # Triton knows multiples of 16, and here those of a vector
+        groups = M // joined if joined > 1 else 0
+        if joined > 1:
+            shape = JOINED_TILE
+            down, block = shape["ROWS"], shape["BLOCK_N"]
+            parts = (groups, joined * N), (M - groups * joined, N)
+            programs = sum(triton.cdiv(height, down) * triton.cdiv(width, block) for height, width in parts)
+        how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4, "JOINED": joined}
+        arguments = (rows, as_columns(bias), y, rows.stride(0), M, N, groups)
         launch(bias_gelu_kernel, (programs,), *arguments, **how, **shape, num_warps=THREADS // WARP)
     return y
 
