@@ -8,6 +8,7 @@ import torch
 from kernels.arguments import empty_contiguous
 from kernels.cuda.rows import VALUES_OF_FEW, VECTOR_BYTES
 from kernels.cuda.template import kernel
+from kernels.hardware import LAUNCH_GRID
 from kernels.machine import multiprocessors
 from kernels.row_parts import THREADS_AT_ONCE
 from kernels.rung import rung
@@ -36,17 +37,22 @@ def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
     B, H, S, D = q.shape
     if not q.numel() + k.numel():
         return
+    if (most := LAUNCH_GRID[2]) < B:
+        for start in range(0, B, most):
+            turn(*(tensor[start : start + most] for tensor in (q, k, to_q, to_k)), cos, sin, interleaved, by)
+        return
     angles, room = (cos.contiguous(), sin.contiguous()), THREADS_AT_ONCE * multiprocessors(q.device)
     size, pairs = pack_of_heads(D, angles, q, k, to_q, to_k), B * S * (D // 2) * (H + k.shape[1])
     if pairs <= VALUES_OF_FEW * room:
         size = min(size, VALUES_OF_FEW)
     # Several heads a thread, unless then too few threads are left for the loads to be on their way at once.
     heads = HEADS if pairs // size >= HEADS * room else 1
-    blocks = -(-S * (D // 2 // size) // THREADS)
-    grid = B * blocks, -(-H // heads) + -(-k.shape[1] // heads)
+    across = min(D // 2 // size, THREADS)
+    block, parts = (across, THREADS // across), -(-(D // 2 // size) // across)
+    grid = -(-S // block[1]) * parts, -(-H // heads) + -(-k.shape[1] // heads), B
     strides = (stride for tensor in (q, k, to_q, to_k) for stride in tensor.stride())
-    arguments = (q, k, to_q, to_k, *angles, *strides, H, k.shape[1], S, D, blocks, np.float32(by))
-    kernel(FILE, "rope", q.dtype, size, interleaved, heads)(grid, (THREADS,), arguments)
+    arguments = (q, k, to_q, to_k, *angles, *strides, H, k.shape[1], S, D, parts, np.float32(by))
+    kernel(FILE, "rope", q.dtype, size, interleaved, heads)(grid, block, arguments)
 
 
 def heads(q, k, cos, sin, interleaved):

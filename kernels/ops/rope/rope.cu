@@ -57,21 +57,21 @@ __device__ void turn_heads(const T* x, T* y, Strides from, Strides to, const flo
     }
 }
 
-// (B * blocks, groups of HEADS heads of q and then of k) blocks; so many cover the positions, D / 2 / SIZE threads each.
+// (blocks of positions, groups of HEADS heads of q and then of k, B) blocks of (pairs / SIZE, positions) threads: no division
+// keeps the loads waiting. Of pairs that are more than a block, `parts` neighbouring blocks have a part each.
 template <typename T, int SIZE, bool INTERLEAVED, int HEADS>
 __global__ void rope(const T* q, const T* k, T* to_q, T* to_k, const float* cosines, const float* sines,
                      long long q_batch, long long q_head, long long q_position, long long q_feature,
                      long long k_batch, long long k_head, long long k_position, long long k_feature,
                      long long to_q_batch, long long to_q_head, long long to_q_position, long long to_q_feature,
                      long long to_k_batch, long long to_k_head, long long to_k_position, long long to_k_feature,
-                     int q_heads, int k_heads, int S, int D, unsigned blocks, float turn)
+                     int q_heads, int k_heads, int S, int D, unsigned parts, float turn)
 {
-    // 32 bits are enough for the pairs of all positions; divisions in 64 would keep the loads waiting.
-    const unsigned position_pairs = D / 2 / SIZE;
-    const unsigned i = blockIdx.x % blocks * blockDim.x + threadIdx.x;
-    const long long batch = blockIdx.x / blocks;
-    const int position = i / position_pairs, pair = i % position_pairs * SIZE;
-    if (position >= S) return;
+    unsigned place = blockIdx.x, part = 0;
+    if (parts > 1) part = place % parts, place /= parts;
+    const int position = place * blockDim.y + threadIdx.y, pair = (part * blockDim.x + threadIdx.x) * SIZE;
+    const long long batch = blockIdx.z;
+    if (position >= S || pair >= D / 2) return;
     // Chosen without a branch: the code is there once, and all loads are asked for one right after the other.
     const int groups = (q_heads + HEADS - 1) / HEADS;
     const bool is_q = blockIdx.y < groups;
