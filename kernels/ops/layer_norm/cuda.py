@@ -52,7 +52,6 @@ WIDEST_OF_FEW = 12_288  # and one row, with weight and bias
 # Columns of many rows of float32 that are no whole vectors (book/results/tried/rows_asked_at_once.json).
 FLOATS_OF_FEW = range(64, 2_049)
 MOST_OF_FEW = 512  # threads of one of few rows: sums of more warps meet later
-WIDEST_OF_WARP = 512  # columns up to which a warp has one of few rows: no barrier, and 16 values a thread
 
 
 def launch(
@@ -113,9 +112,10 @@ def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
     y, rows, weight, bias = empty_contiguous(x), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
     size = pack_size(N, rows, weight, bias, y)
-    wanted = WARP if N <= WIDEST_OF_WARP and at_once(M, N, x.device) else min(threads_of_few(N, size), MOST_OF_FEW)
+    wanted = min(threads_of_few(N, size), MOST_OF_FEW)
     threads, height = block_of_rows(wanted, -(-N // size))
-    launched = kernel(FEW_SOURCE, "layer_norm_few", x.dtype, size, -(-N // (size * threads)), threads, height)
+    parameters = size, -(-N // (size * threads)), threads, height, weight is not None, bias is not None
+    launched = kernel(FEW_SOURCE, "layer_norm_few", x.dtype, *parameters)
     arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
     launched((-(-M // height),), (threads, height), arguments)
     return y
