@@ -39,6 +39,7 @@ KEPT = {
     "values": 16,
     "kept": 2,
 }  # what a thread of `queue` has of a row, and the rows beside its queue: weight and bias
+FEW_PEELED = 32  # rows that are no whole vectors and would be few for a queue: `columns` takes half the time for 4
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
 
 
@@ -92,7 +93,7 @@ def queue(dy, x, weight, bias, eps):
     dys, rows, weights, biases = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
     peeled = not in_vectors(N, dys, rows, weights, biases)
-    if not fits_block(rows, peeled=peeled, **KEPT) or (peeled and not can_be_peeled(dys, rows)):
+    if not fits_block(rows, peeled=peeled, **KEPT) or (peeled and (M <= FEW_PEELED or not can_be_peeled(dys, rows))):
         return columns(dy, x, weight, bias, eps)
     dx, dweight, dbias = map(empty_contiguous, (x, weight, bias))
     launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, 1, peeled=peeled, **KEPT)
