@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
@@ -25,7 +26,7 @@ from kernels.rung import rung
 from kernels.triton import column_sums, row_tiles
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
-from kernels.triton.row_tiles import row_tile
+from kernels.triton.row_tiles import in_steps, row_tile
 from kernels.triton.rows import one_program_a_row
 
 # Bytes of a row of x that the registers keep; half as many where rows do not all start at multiples of ALIGNED elements, by
@@ -59,9 +60,10 @@ def add_rms_norm_passes_kernel(
 @triton.jit
 def add_rms_norm_rows_kernel(
     x_ptr, residual_ptr, weight_ptr, y_ptr, h_ptr, x_stride, residual_stride, M, N, eps,
-    ROWS: tl.constexpr, BLOCK_N: tl.constexpr, FEW: tl.constexpr,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, FEW: tl.constexpr,
 ):  # fmt: skip
     """FEW: nothing hides a wait, so the weights are asked for with the rows: no compiler moves a load across a sum."""
+    x_stride, residual_stride, N = in_steps(x_stride, STEP), in_steps(residual_stride, STEP), in_steps(N, STEP)
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
@@ -122,8 +124,10 @@ def add_rms_norm_backward_columns_kernel(
 @triton.jit
 def add_rms_norm_backward_rows_kernel(
     dy_ptr, dh_ptr, h_ptr, weight_ptr, dx_ptr, dresidual_ptr, dweight_ptr, dy_stride, dh_stride, h_stride, M, N, eps,
-    ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
+    dy_stride, dh_stride = in_steps(dy_stride, STEP), in_steps(dh_stride, STEP)
+    h_stride, N = in_steps(h_stride, STEP), in_steps(N, STEP)
     columns = tl.arange(0, BLOCK_N)[None, :]
     weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     dweight = tl.zeros((ROWS, BLOCK_N), tl.float32)
@@ -173,7 +177,9 @@ def rows(x, residual, weight, eps):
         triton_split.by_parts(matrix, other, as_columns(weight), h, y, eps)
         return y, h
     tile = kept_tile(M, N, x.device)
-    arguments = (matrix, other, as_columns(weight), y, h, *strides, M, N, eps)
+    weight = as_columns(weight)
+    tile["STEP"] = pack_size(N, matrix, other, weight, y.view(M, N))
+    arguments = (matrix, other, weight, y, h, *strides, M, N, eps)
     launch(add_rms_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), *arguments, **tile)
     return y, h
 
@@ -205,7 +211,9 @@ def prefetch(dy, dh, h, weight, eps):
     tile["STAGES"] = min(tile["STAGES"], 3)  # of three tensors a row, for which every GPU has room
     programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(h.device))
     sums = Partials(programs, weight, alone=whole(M, N))
-    tensors = dy, dh, h, as_columns(weight), dx, dresidual, sums.dweight
+    weight = as_columns(weight)
+    tile["STEP"] = pack_size(N, dy, dh, h, weight, dx)
+    tensors = dy, dh, h, weight, dx, dresidual, sums.dweight
     strides = dy.stride(0), dh.stride(0), h.stride(0)
     launch(add_rms_norm_backward_rows_kernel, (programs,), *tensors, *strides, M, N, eps, **tile)
     return dx, dresidual, sums.add_up()[0]

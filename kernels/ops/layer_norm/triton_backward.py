@@ -23,6 +23,7 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.hardware import REFERENCE_MULTIPROCESSORS
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
@@ -32,6 +33,7 @@ from kernels.ops.layer_norm.triton_backward_wide import wide
 from kernels.triton import column_sums
 from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import in_steps
 from kernels.unsupported import first_of, needs_interpreter
 
 # x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at
@@ -91,10 +93,12 @@ def layer_norm_backward_partials_kernel(
     M,
     N,
     eps,
+    STEP: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STAGES: tl.constexpr,
 ):
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     program = tl.program_id(0)
     columns = tl.arange(0, BLOCK_N)[None, :]
     weight = 1.0
@@ -164,7 +168,8 @@ def by_programs(
     sums = Partials(programs, weight, bias, alone)
     strides = dy_rows.stride(0), rows.stride(0)
     arguments = (dy_rows, rows, columns, dx, sums.dweight, sums.dbias, *strides, M, N, eps)
-    launch(layer_norm_backward_partials_kernel, (programs,), *arguments, **tile)
+    step = pack_size(N, dy_rows, rows, columns, dx)
+    launch(layer_norm_backward_partials_kernel, (programs,), *arguments, STEP=step, **tile)
     return dx, *sums.add_up()
 
 

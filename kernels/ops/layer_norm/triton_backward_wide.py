@@ -10,23 +10,26 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.native import Gradients
 from kernels.row_parts import columns_of_part, few_rows, warps_of_part
 from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
 from kernels.triton.row_parts import columns_of, joined_mean, part_mean
+from kernels.triton.row_tiles import in_steps
 
 
 @triton.jit
 def layer_norm_backward_statistics_kernel(
-    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_stride, M, N, eps, BLOCK_N: tl.constexpr
+    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_stride, M, N, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
 ):
     """Of a row, read once: mean, 1 / standard deviation, mean of g, mean of g · n.
 
     Each lane keeps the mean and the squared deviations of the columns that it has seen (Welford 1962), and their products
     with g's deviations; at the end the lanes are joined (Chan, Golub and LeVeque 1983).
     """
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     row = tl.program_id(0).to(tl.int64)
     dy_ptr += row * dy_stride
     x_ptr += row * x_stride
@@ -66,9 +69,10 @@ def layer_norm_backward_statistics_kernel(
 
 @triton.jit
 def layer_norm_backward_parts_kernel(
-    dy_ptr, x_ptr, weight_ptr, parts_ptr, dy_stride, x_stride, N, BLOCK_N: tl.constexpr
+    dy_ptr, x_ptr, weight_ptr, parts_ptr, dy_stride, x_stride, N, STEP: tl.constexpr, BLOCK_N: tl.constexpr
 ):
     """Of a part of a row: its mean, and its sums of squared deviations from that, of g, and of their products."""
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     columns = part * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = columns < N
@@ -120,9 +124,11 @@ def layer_norm_backward_columns_kernel(
     x_stride,
     M,
     N,
+    STEP: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     program = tl.program_id(1)
     columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     weight = 1.0
@@ -149,10 +155,10 @@ def layer_norm_backward_columns_kernel(
     store_partials(dweight_ptr, dbias_ptr, dweight, dbias, program, columns, N)
 
 
-def statistics_by_parts(dy, x, weight, eps: float, statistics: torch.Tensor) -> None:
+def statistics_by_parts(dy, x, weight, eps: float, statistics: torch.Tensor, step: int) -> None:
     M, N = x.shape
     columns = columns_of_part(M, N, x.device)
-    parts, part = triton.cdiv(N, columns), {"BLOCK_N": columns, "num_warps": warps_of_part(columns)}
+    parts, part = triton.cdiv(N, columns), {"STEP": step, "BLOCK_N": columns, "num_warps": warps_of_part(columns)}
     part_statistics = x.new_empty((M, parts, 4), dtype=torch.float32)
     arguments = (dy, x, weight, part_statistics, dy.stride(0), x.stride(0), N)
     launch(layer_norm_backward_parts_kernel, (M, parts), *arguments, **part)
@@ -167,13 +173,14 @@ def wide(
     dx = empty_contiguous(x)
     dy, x, weight = as_rows(dy), as_rows(x), as_columns(weight)
     M, N = x.shape
-    strides = dy.stride(0), x.stride(0)
+    strides, step = (dy.stride(0), x.stride(0)), pack_size(N, dy, x, weight, dx)
     statistics = x.new_empty((4, M), dtype=torch.float32)
     if few_rows(M, x.device, rows_per_multiprocessor=4):
-        statistics_by_parts(dy, x, weight, eps, statistics)
+        statistics_by_parts(dy, x, weight, eps, statistics, step)
     else:
         row_arguments = (dy, x, weight, statistics, *strides, M, N, eps)
-        launch(layer_norm_backward_statistics_kernel, (M,), *row_arguments, BLOCK_N=1_024, num_warps=4)
+        tile = {"STEP": step, "BLOCK_N": 1_024, "num_warps": 4}
+        launch(layer_norm_backward_statistics_kernel, (M,), *row_arguments, **tile)
     # Tiles of 4 rows, 32 values a thread: registers for 5 programs a multiprocessor.
     ROWS, BLOCK_N, warps, per_multiprocessor = 4, 512, 2, 5
     across = triton.cdiv(N, BLOCK_N)
@@ -183,7 +190,6 @@ def wide(
     programs = 1 if alone else min(triton.cdiv(M, ROWS), max(together // across, 1))
     sums = Partials(programs, weight, bias, alone)
     arguments = (dy, x, weight, statistics, dx, sums.dweight, sums.dbias, *strides, M, N)
-    launch(
-        layer_norm_backward_columns_kernel, (across, programs), *arguments, ROWS=ROWS, BLOCK_N=BLOCK_N, num_warps=warps
-    )
+    tile = {"STEP": step, "ROWS": ROWS, "BLOCK_N": BLOCK_N, "num_warps": warps}
+    launch(layer_norm_backward_columns_kernel, (across, programs), *arguments, **tile)
     return dx, *sums.add_up()

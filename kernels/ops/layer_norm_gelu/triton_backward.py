@@ -18,13 +18,14 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.triton import activations, column_sums, row_tiles
 from kernels.triton.activations import activated
 from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
-from kernels.triton.row_tiles import row_warps
+from kernels.triton.row_tiles import in_steps, row_warps
 from kernels.unsupported import needs_interpreter
 
 WIDEST = 4_096  # columns that a program has registers for
@@ -33,9 +34,10 @@ WIDEST = 4_096  # columns that a program has registers for
 @triton.jit
 def layer_norm_gelu_backward_statistics_kernel(
     dy_ptr, x_ptr, weight_ptr, bias_ptr, statistics_ptr, dy_stride, x_stride, N, eps,
-    EXACT: tl.constexpr, BLOCK_N: tl.constexpr,
+    EXACT: tl.constexpr, STEP: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """The mean, rstd, and the means of g and of g · n, of each row."""
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
     count = tl.cast(N, tl.float32)
     dy_ptr += row * dy_stride
@@ -72,8 +74,9 @@ def layer_norm_gelu_backward_statistics_kernel(
 @triton.jit
 def layer_norm_gelu_backward_columns_kernel(
     dy_ptr, x_ptr, weight_ptr, bias_ptr, statistics_ptr, dx_ptr, dweight_ptr, dbias_ptr, dy_stride, x_stride, M, N,
-    EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    EXACT: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
@@ -99,8 +102,9 @@ def layer_norm_gelu_backward_columns_kernel(
 @triton.jit
 def layer_norm_gelu_backward_rows_kernel(
     dy_ptr, x_ptr, weight_ptr, bias_ptr, dx_ptr, dweight_ptr, dbias_ptr, dy_stride, x_stride, M, N, eps,
-    EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    EXACT: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     columns = tl.arange(0, BLOCK_N)[None, :]
     weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
@@ -145,13 +149,14 @@ def columns(dy, x, weight, bias, eps):
     statistics, strides = x.new_empty((M, 4), dtype=torch.float32), (dy.stride(0), x.stride(0))
     # A wide row takes many steps: many threads make them fewer, eight values each.
     warps = max(row_warps(M, N, x.device), 4)
-    tile = {"EXACT": exact, "BLOCK_N": min(triton.next_power_of_2(N), 256 * warps), "num_warps": warps}
+    known = {"EXACT": exact, "STEP": pack_size(N, dy, x, weight, bias, dx)}
+    tile = known | {"BLOCK_N": min(triton.next_power_of_2(N), 256 * warps), "num_warps": warps}
     given = (dy, x, weight, bias, statistics)
     launch(layer_norm_gelu_backward_statistics_kernel, (M,), *given, *strides, N, eps, **tile)
     across = triton.cdiv(N, 512)
     # Tiles of 4 rows, 16 values a thread: registers for 5 programs a multiprocessor.
     sums = Partials(min(triton.cdiv(M, 4), max(5 * multiprocessors(x.device) // across, 1)), weight, bias)
-    tensors, tile = (*given, dx, sums.dweight, sums.dbias), {"EXACT": exact, "ROWS": 4, "BLOCK_N": 512, "num_warps": 4}
+    tensors, tile = (*given, dx, sums.dweight, sums.dbias), known | {"ROWS": 4, "BLOCK_N": 512, "num_warps": 4}
     launch(layer_norm_gelu_backward_columns_kernel, (across, sums.programs), *tensors, *strides, M, N, **tile)
     return dx, *sums.add_up()
 
@@ -167,7 +172,8 @@ def prefetch(dy, x, weight, bias, eps):
     programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
     sums = Partials(programs, weight, bias)
     arguments = (dy, x, weight, bias, dx, sums.dweight, sums.dbias, dy.stride(0), x.stride(0), M, N, eps)
-    launch(layer_norm_gelu_backward_rows_kernel, (programs,), *arguments, EXACT=exact, **tile)
+    tile |= {"EXACT": exact, "STEP": pack_size(N, dy, x, weight, bias, dx)}
+    launch(layer_norm_gelu_backward_rows_kernel, (programs,), *arguments, **tile)
     return dx, *sums.add_up()
 
 

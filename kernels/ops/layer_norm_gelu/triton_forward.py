@@ -14,12 +14,13 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.operation import Variant
 from kernels.row_parts import at_once
 from kernels.triton import activations, row_tiles
 from kernels.triton.activations import activated
 from kernels.triton.launch import launch
-from kernels.triton.row_tiles import row_tile
+from kernels.triton.row_tiles import in_steps, row_tile
 from kernels.unsupported import needs_interpreter
 
 WIDEST_KEPT = 1_024  # beyond it a row that is kept has taken longer than one that is read again
@@ -28,11 +29,12 @@ WIDEST_OF_FEW = 8_192  # unless all rows are there at once; wider ones spill
 
 @triton.jit
 def layer_norm_gelu_passes_kernel(
-    x_ptr, weight_ptr, bias_ptr, y_ptr, x_stride, N: tl.constexpr, eps, EXACT: tl.constexpr, BLOCK_N: tl.constexpr
-):
+    x_ptr, weight_ptr, bias_ptr, y_ptr, x_stride, N: tl.constexpr, eps,
+    EXACT: tl.constexpr, STEP: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
     # N is known to the compiler, which can then unroll the loops and have the loads of several blocks on their way.
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
-    x_ptr += row * x_stride
+    x_ptr += row * in_steps(x_stride, STEP)
     total = tl.zeros((BLOCK_N,), tl.float32)
     for start in range(0, N, BLOCK_N):
         inside = start + lanes < N
@@ -57,8 +59,9 @@ def layer_norm_gelu_passes_kernel(
 @triton.jit
 def layer_norm_gelu_rows_kernel(
     x_ptr, weight_ptr, bias_ptr, y_ptr, x_stride, M, N, eps,
-    EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    EXACT: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
+    x_stride, N = in_steps(x_stride, STEP), in_steps(N, STEP)
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
@@ -77,18 +80,17 @@ def by_passes(x, weight, bias, y, eps) -> None:
     M, N = x.shape
     width = triton.next_power_of_2(N)
     tile = {"BLOCK_N": min(width, 8_192), "num_warps": min(max(width // 1_024, 1), 32)}
-    exact = y.dtype == torch.float32
-    launch(layer_norm_gelu_passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, EXACT=exact, **tile)
+    tile |= {"EXACT": y.dtype == torch.float32, "STEP": pack_size(N, x, weight, bias, y)}
+    launch(layer_norm_gelu_passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
 def by_rows(x, weight, bias, y, eps) -> None:
     M, N = x.shape
     if (WIDEST_OF_FEW if at_once(M, N, x.device) else WIDEST_KEPT) < N:
         return by_passes(x, weight, bias, y, eps)
-    tile = row_tile(M, N, x.device)
+    tile = row_tile(M, N, x.device) | {"EXACT": y.dtype == torch.float32, "STEP": pack_size(N, x, weight, bias, y)}
     arguments = (x, weight, bias, y, x.stride(0), M, N, eps)
-    programs = triton.cdiv(M, tile["ROWS"])
-    launch(layer_norm_gelu_rows_kernel, (programs,), *arguments, EXACT=y.dtype == torch.float32, **tile)
+    launch(layer_norm_gelu_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), *arguments, **tile)
 
 
 def run(by, x, weight, bias, eps) -> torch.Tensor:

@@ -17,20 +17,23 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
 from kernels.triton import column_sums
 from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
+from kernels.triton.row_tiles import in_steps
 from kernels.unsupported import needs_interpreter
 
 
 @triton.jit
 def rms_norm_backward_statistics_kernel(
-    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_stride, N, eps, BLOCK_N: tl.constexpr
+    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_stride, N, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
 ):
     """rstd and the mean of g · n of each row."""
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
     squares, products = tl.zeros((BLOCK_N,), tl.float32), tl.zeros((BLOCK_N,), tl.float32)
     for start in range(0, N, BLOCK_N):
@@ -50,8 +53,9 @@ def rms_norm_backward_statistics_kernel(
 @triton.jit
 def rms_norm_backward_columns_kernel(
     dy_ptr, x_ptr, weight_ptr, statistics_ptr, dx_ptr, dweight_ptr, dy_stride, x_stride, M, N,
-    ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     weight = 1.0
     if weight_ptr is not None:
@@ -73,8 +77,9 @@ def rms_norm_backward_columns_kernel(
 @triton.jit
 def rms_norm_backward_rows_kernel(
     dy_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dy_stride, x_stride, M, N, eps,
-    ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     columns = tl.arange(0, BLOCK_N)[None, :]
     weight = 1.0
     if weight_ptr is not None:
@@ -104,13 +109,15 @@ def columns(dy, x, weight, eps):
     dy, x, weight = as_rows(dy), as_rows(x), as_columns(weight)
     M, N = x.shape
     statistics, strides = x.new_empty((M, 2), dtype=torch.float32), (dy.stride(0), x.stride(0))
-    tile = {"BLOCK_N": min(triton.next_power_of_2(N), 1_024), "num_warps": 4}
+    step = pack_size(N, dy, x, weight, dx)
+    tile = {"STEP": step, "BLOCK_N": min(triton.next_power_of_2(N), 1_024), "num_warps": 4}
     launch(rms_norm_backward_statistics_kernel, (M,), dy, x, weight, statistics, *strides, N, eps, **tile)
     across = triton.cdiv(N, 512)
     # Tiles of 4 rows, 32 values a thread: registers for 5 programs a multiprocessor.
     sums = Partials(min(triton.cdiv(M, 4), max(5 * multiprocessors(x.device) // across, 1)), weight)
     grid, tensors = (across, sums.programs), (dy, x, weight, statistics, dx, sums.dweight)
-    launch(rms_norm_backward_columns_kernel, grid, *tensors, *strides, M, N, ROWS=4, BLOCK_N=512, num_warps=2)
+    tile = {"STEP": step, "ROWS": 4, "BLOCK_N": 512, "num_warps": 2}
+    launch(rms_norm_backward_columns_kernel, grid, *tensors, *strides, M, N, **tile)
     return dx, sums.add_up()[0]
 
 
@@ -126,8 +133,10 @@ def prefetch(dy, x, weight, eps):
     tile = prefetch_parameters(M, N)
     programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
     sums = Partials(programs, weight, alone=alone)
-    arguments = (dy_rows, rows, as_columns(weight), dx, sums.dweight, dy_rows.stride(0), rows.stride(0), M, N, eps)
-    launch(rms_norm_backward_rows_kernel, (programs,), *arguments, **tile)
+    weight = as_columns(weight)
+    arguments = (dy_rows, rows, weight, dx, sums.dweight, dy_rows.stride(0), rows.stride(0), M, N, eps)
+    step = pack_size(N, dy_rows, rows, weight, dx)
+    launch(rms_norm_backward_rows_kernel, (programs,), *arguments, STEP=step, **tile)
     return dx, sums.add_up()[0]
 
 

@@ -14,21 +14,24 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.ops.rms_norm import triton_split
 from kernels.row_parts import at_once, few_rows
 from kernels.rung import rung
 from kernels.triton import row_tiles
 from kernels.triton.launch import launch
-from kernels.triton.row_tiles import row_tile
+from kernels.triton.row_tiles import in_steps, row_tile
 
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
 
 
 @triton.jit
-def rms_norm_passes_kernel(x_ptr, weight_ptr, y_ptr, x_stride, N: tl.constexpr, eps, BLOCK_N: tl.constexpr):
+def rms_norm_passes_kernel(
+    x_ptr, weight_ptr, y_ptr, x_stride, N: tl.constexpr, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
+):
     # N is known to the compiler, which can then unroll the loops and have the loads of several blocks on their way.
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
-    x_ptr += row * x_stride
+    x_ptr += row * in_steps(x_stride, STEP)
     squares = tl.zeros((BLOCK_N,), tl.float32)
     for start in range(0, N, BLOCK_N):
         inside = start + lanes < N
@@ -47,9 +50,11 @@ def rms_norm_passes_kernel(x_ptr, weight_ptr, y_ptr, x_stride, N: tl.constexpr, 
 
 @triton.jit
 def rms_norm_rows_kernel(
-    x_ptr, weight_ptr, y_ptr, x_stride, M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, FEW: tl.constexpr
-):
+    x_ptr, weight_ptr, y_ptr, x_stride, M, N, eps,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, FEW: tl.constexpr,
+):  # fmt: skip
     """FEW: nothing hides a wait, so the weights are asked for with the rows: no compiler moves a load across a sum."""
+    x_stride, N = in_steps(x_stride, STEP), in_steps(N, STEP)
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
@@ -66,7 +71,11 @@ def rms_norm_rows_kernel(
 def by_passes(x, weight, y, eps) -> None:
     M, N = x.shape
     block = min(triton.next_power_of_2(N), 8_192)
-    tile = {"BLOCK_N": block, "num_warps": min(max(triton.next_power_of_2(N) // 1_024, 1), 32)}
+    tile = {
+        "STEP": pack_size(N, x, weight, y),
+        "BLOCK_N": block,
+        "num_warps": min(max(triton.next_power_of_2(N) // 1_024, 1), 32),
+    }
     launch(rms_norm_passes_kernel, (M,), x, weight, y, x.stride(0), N, eps, **tile)
 
 
@@ -74,7 +83,7 @@ def by_rows(x, weight, y, eps) -> None:
     M, N = x.shape
     if N > WIDEST_KEPT:
         return by_passes(x, weight, y, eps)
-    tile = row_tile(M, N, x.device) | {"FEW": at_once(M, N, x.device)}
+    tile = row_tile(M, N, x.device) | {"STEP": pack_size(N, x, weight, y), "FEW": at_once(M, N, x.device)}
     launch(rms_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, y, x.stride(0), M, N, eps, **tile)
 
 
