@@ -15,6 +15,7 @@ from kernels.rung import rung
 FILE = Path(__file__).with_name("embedding.cu")
 ROWS, WARPS = 256, 16  # of the table, whose chains one block makes, and of that block at most
 SHORTEST = 64  # tokens that are worth a warp
+FEW = 1_024  # tokens, that each block compares with its own
 
 
 def gather(by_packs, index, weight, padding_idx):
@@ -46,20 +47,25 @@ def collect(dy, index, weight, padding_idx):
     (V, D), tokens = weight.shape, index.numel()
     by_token = tokens < V
     if by_token:  # fewer blocks than one for each row; what has no token stays zero
-        size = pack_size(dweight.numel(), dweight)
+        size = pack_size(dweight.numel(), dweight.view(-1))
         blocks = -(-dweight.numel() // (256 * size))
         kernel(FILE, "embedding_zeros", dweight.dtype, size)((blocks,), (256,), (dweight, dweight.numel()))
     if not tokens:
         return dweight
-    rows, index = as_rows(dy), index.contiguous()
+    rows, index, padding = as_rows(dy), index.contiguous(), -1 if padding_idx is None else padding_idx
+    size = pack_size(D, rows, dweight)
+    threads = min(scalar_threads(D // size), 256)
+    across = -(-D // (size * threads))
+    if by_token and tokens <= FEW:
+        arguments = (rows, index, dweight, rows.stride(0), tokens, V, D, padding)
+        kernel(FILE, "embedding_backward_few", dy.dtype, size)((tokens, across), (threads,), arguments)
+        return dweight
     first, following = (torch.empty(n, dtype=torch.int32, device=dy.device) for n in (V, tokens))
     warps = min(max(-(-tokens // SHORTEST), 1), WARPS)
     stretch = -(-tokens // (warps * WARP)) * WARP
-    given = (index, first, following, tokens, stretch, V, -1 if padding_idx is None else padding_idx)
+    given = (index, first, following, tokens, stretch, V, padding)
     kernel(FILE, "embedding_chains", ROWS, WARPS)((-(-V // ROWS),), (WARP, warps), given)
-    size = pack_size(D, rows, dweight)
-    threads = min(scalar_threads(D // size), 256)
-    grid = tokens if by_token else V, -(-D // (size * threads))
+    grid = tokens if by_token else V, across
     arguments = (rows, index if by_token else None, first, following, dweight, rows.stride(0), D)
     kernel(FILE, "embedding_backward_collect", dy.dtype, size)(grid, (threads,), arguments)
     return dweight

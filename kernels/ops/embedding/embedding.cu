@@ -9,6 +9,7 @@
 #include <assert.h>
 
 constexpr int LOADS = 4;  // of a thread, on their way at once
+constexpr int FEW = 1024;  // tokens, that each block compares with its own
 
 // One block an index. Values are copied as the bits that they are.
 template <typename T, int SIZE>
@@ -126,6 +127,35 @@ __global__ void embedding_backward_collect(const T* dy, const long long* index, 
     for (int t = begin; t >= 0; t = next[t]) {
         const Floats<SIZE> come = load_floats<SIZE>(dy + t * dy_stride + j);
         for (int i = 0; i < SIZE; ++i) sum.at[i] += come.at[i];
+    }
+    store_floats(dweight + row * D + j, sum);
+}
+
+// Of at most FEW tokens, on rows that are zeros before, without chains: block (t, part) finds the tokens with the row of token t, a
+// bit each, and if none comes before t, adds them up.
+template <typename T, int SIZE>
+__global__ void embedding_backward_few(const T* dy, const long long* index, T* dweight, long long dy_stride, int tokens,
+                                       long long V, int D, long long padding)
+{
+    __shared__ unsigned alike[FEW / 32];
+    const int own = blockIdx.x, j = (blockIdx.y * blockDim.x + threadIdx.x) * SIZE;
+    const long long row = index[own];
+    assert(0 <= row && row < V && "index");
+    for (int t = threadIdx.x; t / 32 * 32 < tokens; t += blockDim.x) {
+        const unsigned same = __ballot_sync(0xffffffff, t < tokens && index[t] == row);
+        if (t % 32 == 0) alike[t / 32] = same;
+    }
+    __syncthreads();
+    unsigned before = alike[own / 32] & ((1u << own % 32) - 1);
+    for (int word = 0; word < own / 32; ++word) before |= alike[word];
+    if (before || row == padding || j >= D) return;
+    Floats<SIZE> sum = {};
+    for (int word = own / 32; word * 32 < tokens; ++word) {
+        for (unsigned rest = alike[word]; rest; rest &= rest - 1) {
+            const long long t = word * 32 + __ffs(rest) - 1;
+            const Floats<SIZE> come = load_floats<SIZE>(dy + t * dy_stride + j);
+            for (int i = 0; i < SIZE; ++i) sum.at[i] += come.at[i];
+        }
     }
     store_floats(dweight + row * D + j, sum);
 }

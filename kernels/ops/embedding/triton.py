@@ -16,7 +16,7 @@ from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
 WIDEST_BLOCK = 1_024
-FEW = 192  # tokens that one kernel compares with all others, where a sort takes several
+FEW = 192  # tokens, that each program compares with its own, where a sort takes several kernels
 TOKENS = 64  # that look for the next ones like them, and that they are compared with at once
 
 
@@ -75,6 +75,26 @@ def embedding_backward_collect_kernel(
         dy_at = dy_ptr + following.to(tl.int64) * dy_stride
         sums += tl.load(dy_at + columns, mask=columns < D, other=0.0).to(tl.float32)
         following = -1 - tl.load(next_ptr + following)
+    tl.store(dweight_ptr + row * D + columns, sums, mask=columns < D)
+
+
+@triton.jit
+def embedding_backward_few_kernel(
+    dy_ptr, index_ptr, dweight_ptr, dy_stride, T, V, D, padding, BLOCK_T: tl.constexpr, BLOCK_D: tl.constexpr
+):
+    """As `next` and `collect` together: each program looks itself for the tokens of its row."""
+    token, columns, others = tl.program_id(0), tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D), tl.arange(0, BLOCK_T)
+    row = tl.load(index_ptr + token)
+    tl.device_assert((row >= 0) & (row < V), "index: expected 0 to the number of rows of weight - 1")
+    alike = tl.load(index_ptr + others, mask=others < T, other=-1) == row
+    following = tl.min(tl.where(alike, others, T), 0)
+    if (following < token) | (row == padding):
+        return
+    sums = tl.zeros((BLOCK_D,), tl.float32)
+    while following < T:
+        dy_at = dy_ptr + following.to(tl.int64) * dy_stride
+        sums += tl.load(dy_at + columns, mask=columns < D, other=0.0).to(tl.float32)
+        following = tl.min(tl.where(alike & (others > following), others, T), 0)
     tl.store(dweight_ptr + row * D + columns, sums, mask=columns < D)
 
 
@@ -149,17 +169,20 @@ def collect(dy, index, weight, padding_idx):
 
 
 def by_sorting(dy, index, weight, padding_idx):
-    """Deterministic: the sort is stable, and a row adds up its tokens in their order."""
-    if index.numel() <= FEW:
-        return collect(dy, index, weight, padding_idx)
+    """Deterministic: the sort is stable, and a row adds up its tokens in their order. Few tokens are not sorted."""
     dweight = empty_contiguous(weight)
     if not dweight.numel():
         return dweight
     launch(embedding_zeros_kernel, (triton.cdiv(dweight.numel(), 4_096),), dweight, dweight.numel(), BLOCK=4_096)
     if dy.numel():
         (V, D), T, rows, options = weight.shape, index.numel(), as_rows(dy), tile(weight.shape[1])
-        ordered = index.reshape(-1).sort(stable=True)
         grid, padding = (T, triton.cdiv(D, options["BLOCK_D"])), -1 if padding_idx is None else padding_idx
+        if T <= FEW:
+            options |= {"BLOCK_T": triton.next_power_of_2(T)} | ASSERTING
+            arguments = (rows, index.contiguous(), dweight, rows.stride(0), T, V, D, padding)
+            launch(embedding_backward_few_kernel, grid, *arguments, **options)
+            return dweight
+        ordered = index.reshape(-1).sort(stable=True)
         arguments = (rows, ordered.values, ordered.indices, dweight, rows.stride(0), T, V, D, padding)
         launch(embedding_backward_sorted_kernel, grid, *arguments, **options, **ASSERTING)
     return dweight
