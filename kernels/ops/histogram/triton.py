@@ -1,7 +1,7 @@
 """Level 4: a histogram in Triton.
 
 global     an atomic addition in global memory for each value.
-private    a program counts many values in a tensor of its own, and adds that to the counts of all.
+private    a program counts many values in a tensor of its own, and adds that to the counts of all; of few it has all.
 """
 
 import triton
@@ -14,6 +14,8 @@ from kernels.triton.launch import ASSERTING, launch
 
 MOST_PRIVATE = 2_048  # bins that a program has room for
 BLOCK = 1_024
+BLOCKS = 4  # that a program counts for one addition to the counts of all, where every multiprocessor has one
+MOST_ALONE = 4_096  # values that one program counts: it stores what it has, and nobody need have made the counts zeros
 
 
 @triton.jit
@@ -31,7 +33,7 @@ def histogram_global_kernel(x_ptr, counts_ptr, n, bins, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def histogram_private_kernel(x_ptr, counts_ptr, n, bins, BLOCK: tl.constexpr, BINS: tl.constexpr):
+def histogram_private_kernel(x_ptr, counts_ptr, n, bins, ALONE: tl.constexpr, BLOCK: tl.constexpr, BINS: tl.constexpr):
     lanes, each = tl.arange(0, BLOCK), tl.arange(0, BINS)
     counts = tl.zeros((BINS,), tl.int32)
     for start in range(tl.program_id(0).to(tl.int64) * BLOCK, n, tl.num_programs(0) * BLOCK):
@@ -39,7 +41,10 @@ def histogram_private_kernel(x_ptr, counts_ptr, n, bins, BLOCK: tl.constexpr, BI
         values = tl.load(x_ptr + start + lanes, mask=inside, other=0).to(tl.int64)
         tl.device_assert((values >= 0) & (values < bins), "x: expected 0 to bins - 1")
         counts += tl.histogram(values.to(tl.int32), BINS, mask=inside)
-    tl.atomic_add(counts_ptr + each, counts.to(tl.int64), mask=(each < bins) & (counts > 0), sem="relaxed")
+    if ALONE:
+        tl.store(counts_ptr + each, counts, mask=each < bins)
+    else:
+        tl.atomic_add(counts_ptr + each, counts.to(tl.int64), mask=(each < bins) & (counts > 0), sem="relaxed")
 
 
 def zeros(x, bins):
@@ -59,10 +64,13 @@ def through_global(x, bins):
 def private(x, bins):
     if bins > MOST_PRIVATE or not x.numel():
         return through_global(x, bins)
-    counts, n = zeros(x, bins), x.numel()
-    grid = (min(triton.cdiv(n, BLOCK), 8 * multiprocessors(x.device)),)
-    width = max(triton.next_power_of_2(bins), 32)
-    launch(histogram_private_kernel, grid, x.contiguous(), counts, n, bins, BLOCK=BLOCK, BINS=width, **ASSERTING)
+    alone, n = x.numel() <= MOST_ALONE, x.numel()
+    counts = SIGNATURE.empty_outputs(x, bins) if alone else zeros(x, bins)
+    block = min(triton.next_power_of_2(n), MOST_ALONE) if alone else BLOCK
+    together = multiprocessors(x.device)
+    programs = min(triton.cdiv(n, block), max(triton.cdiv(n, BLOCKS * block), together), 8 * together)
+    constants = {"ALONE": alone, "BLOCK": block, "BINS": max(triton.next_power_of_2(bins), 32)} | ASSERTING
+    launch(histogram_private_kernel, (programs,), x.contiguous(), counts, n, bins, **constants)
     return counts
 
 
