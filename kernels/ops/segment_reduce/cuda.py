@@ -5,15 +5,18 @@ from pathlib import Path
 import torch
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size, power_of_2_from
+from kernels.cuda.rows import MOST_THREADS, pack_size, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
+from kernels.machine import multiprocessors
 from kernels.ops.segment_reduce.native import SIGNATURE
 from kernels.ops.segment_reduce.parts import items_of_part, rows_of_part
 from kernels.rung import rung
 
 FILE = Path(__file__).with_name("segment_reduce.cu")
 WARPS = 4  # of a block, as segment_reduce.cu has it
+THREADS_AT_ONCE = 2_048  # of a multiprocessor
+MOST_OF_LANE = 64  # rows that a lane adds up, if one segment has them all
 
 
 def stripes(many: int, packs: int) -> tuple[tuple[int, int], int]:
@@ -34,17 +37,32 @@ def warp(x, offsets, mean):
     return y
 
 
+def block_of_segment(T: int, S: int, stripes: int, height: int, device: torch.device) -> int:
+    """Threads of a block that has a segment, where of T rows even a segment of all is soon added up; 0 where it is not.
+    A warp reads `height` rows at a time."""
+    for_each = max(THREADS_AT_ONCE * multiprocessors(device) // (S * stripes), WARP)
+    warps = min(power_of_2_from(for_each // WARP + 1) // 2, power_of_2_from(-(-T // height)), MOST_THREADS // WARP)
+    return WARP * warps if MOST_OF_LANE * warps * height >= T else 0
+
+
 def parts(x, offsets, mean):
-    """Every warp has as many rows and ends of segments, however long segments are."""
+    """Every warp has as many rows and ends of segments, however long segments are; of few rows, a block has a segment."""
     y = SIGNATURE.empty_outputs(x, offsets)
     if not y.numel():
         return y
     rows, offsets, (S, D), T = as_rows(x), offsets.contiguous(), y.shape, len(x)
+    size = pack_size(D, rows, y)
+    (_, columns), across = stripes(S, D // size)
+    if threads := block_of_segment(T, S, columns, WARP // across, x.device):
+        if threads == WARP:
+            return warp(x, offsets, mean)
+        arguments = (rows, offsets, y, rows.stride(0), S, T, D, across, mean)
+        kernel(FILE, "segment_block", x.dtype, size)((S, columns), (threads,), arguments)
+        return y
     part = items_of_part(T + S, x.device)
     many = -(-(T + S) // part)
     partial = torch.empty((many, 2, D), dtype=torch.float32, device=x.device)
     joined = torch.empty(many, dtype=torch.int64, device=x.device)
-    size = pack_size(D, rows, y)
     grid, across = stripes(many, D // size)
     arguments = (rows, offsets, y, partial, joined, rows.stride(0), S, T, D, across, mean, part)
     kernel(FILE, "segment_parts", x.dtype, size)(grid, (32 * WARPS,), arguments)
@@ -69,6 +87,12 @@ def backward(dy, x, offsets, mean):
 
 FORWARD = (
     rung(5, "warp", warp, "a warp a segment", FILE),
-    rung(5, "parts", parts, "as many rows and ends for every warp, joined by a second kernel", FILE),
+    rung(
+        5,
+        "parts",
+        parts,
+        "as many rows and ends for every warp, joined by a second kernel; few rows by a block each",
+        FILE,
+    ),
 )
 BACKWARD = (rung(5, "backward-parts", backward, "each row gets its segment's gradient", FILE),)

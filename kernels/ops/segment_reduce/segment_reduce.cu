@@ -1,6 +1,7 @@
 // Level 5: sums of segments in CUDA C, forward and backward, for T rows of D columns in S segments. Rungs, plain to best:
 //
 //     segment_warp   a warp has a segment, from its first row to its last.
+//     segment_block  a block has a segment: of few rows, however they are divided, none is long.
 //     segment_parts  a warp has `part` items, which are rows and ends of segments: many segments without rows are divided, too;
 //                    segment_join adds up what parts have of a segment that goes over their ends.
 //
@@ -13,7 +14,7 @@
 
 constexpr int WARPS = 4;  // of a block
 constexpr int FAN = 8;  // a step of a search divides what is left by it: loads on their way at once
-constexpr int FLYING = 4;  // rows on their way at once in the backward
+constexpr int FLYING = 4;  // rows on their way at once in the backward and to a block
 
 // Where a lane is: in column `column`, at row `row` of those that a warp reads at once.
 struct Place {
@@ -69,6 +70,39 @@ __global__ void segment_warp(const T* x, const long long* offsets, T* y, long lo
     const Place at(across, SIZE);
     const Floats<SIZE> sum = sum_of_rows<SIZE>(x, x_stride, offsets[s], offsets[s + 1], at, D);
     store_sum(y + s * D, sum, offsets[s + 1] - offsets[s], at, D, mean);
+}
+
+// The grid: segments, and stripes of columns. A block is whole warps, at most 32.
+template <typename T, int SIZE>
+__global__ void segment_block(const T* x, const long long* offsets, T* y, long long x_stride, long long S, long long rows,
+                              int D, int across, bool mean)
+{
+    __shared__ Floats<SIZE> of_warps[32][32];
+    const long long s = blockIdx.x;
+    check(offsets, s, S, rows);
+    const long long begin = offsets[s], end = offsets[s + 1];
+    const Place at(across, SIZE);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32, apart = warps * at.height;
+    Floats<SIZE> sum = {};
+    for (long long first = begin + warp * at.height + at.row; first < end; first += FLYING * apart) {
+        Pack<T, SIZE> come[FLYING];
+        auto present = [&](int k) { return first + k * apart < end && at.column < D; };
+        for (int k = 0; k < FLYING; ++k)
+            if (present(k)) come[k] = load_pack<SIZE>(x + (first + k * apart) * x_stride + at.column);
+        for (int k = 0; k < FLYING; ++k) {
+            if (!present(k)) continue;
+            const Floats<SIZE> values = widened(come[k]);
+            for (int i = 0; i < SIZE; ++i) sum.at[i] += values.at[i];
+        }
+    }
+    of_warps[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0) return;
+    for (int w = 1; w < warps; ++w)
+        for (int i = 0; i < SIZE; ++i) sum.at[i] += of_warps[w][lane].at[i];
+    for (int lanes = across; lanes < 32; lanes *= 2)
+        for (int i = 0; i < SIZE; ++i) sum.at[i] += __shfl_xor_sync(0xffffffff, sum.at[i], lanes);
+    store_sum(y + s * D, sum, end - begin, at, D, mean);
 }
 
 // The last i below `limit` with offsets[i] + lean * i <= at, each lane for its own `at`, which is at least 0.

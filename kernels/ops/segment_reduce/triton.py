@@ -11,12 +11,14 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
+from kernels.machine import multiprocessors
 from kernels.ops.segment_reduce.native import SIGNATURE
 from kernels.ops.segment_reduce.parts import items_of_part, rows_of_part
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
 TILE = 4_096  # values that are read at once
+FEW_ROWS, WIDE_TILE = 1_024, 8_192  # rows whose segments a program each adds up, where these are few, too; and its tile
 
 
 @triton.jit
@@ -133,11 +135,11 @@ def segment_backward_kernel(
     tl.store(dx_ptr + t[:, None] * D + columns[None, :], dy, mask=inside)
 
 
-def tile(D: int, rows: int = 32) -> dict[str, int]:
-    """A tile of at most so many rows, a power of two."""
+def tile(D: int, rows: int = 32, values: int = TILE, warps: int = 4) -> dict[str, int]:
+    """A tile of at most so many rows, a power of two, and so many values, and its warps."""
     block = min(triton.next_power_of_2(D), 1_024)
-    rows = min(TILE // block, rows)
-    return {"ROWS": rows, "BLOCK_D": block, "num_warps": min(max(rows * block // 256, 1), 4)}
+    rows = min(values // block, rows)
+    return {"ROWS": rows, "BLOCK_D": block, "num_warps": min(max(rows * block // 256, 1), warps)}
 
 
 def segment(x, offsets, mean):
@@ -150,11 +152,27 @@ def segment(x, offsets, mean):
 
 
 def parts(x, offsets, mean):
-    """Every program has as many rows and ends of segments, however long segments are."""
+    """Every program has as many rows and ends of segments, however long segments are. Of few rows in few segments, a program
+    has a segment: even one of all rows is soon added up."""
     y = SIGNATURE.empty_outputs(x, offsets)
     if not y.numel():
         return y
     rows, offsets, (S, D), T = as_rows(x), offsets.contiguous(), y.shape, len(x)
+    if T <= FEW_ROWS and multiprocessors(x.device) >= S:
+        options = tile(D, triton.next_power_of_2(max(T, 1)), WIDE_TILE, 16) | {"MEAN": mean} | ASSERTING
+        launch(
+            segment_kernel,
+            (S, triton.cdiv(D, options["BLOCK_D"])),
+            rows,
+            offsets,
+            y,
+            rows.stride(0),
+            S,
+            T,
+            D,
+            **options,
+        )
+        return y
     part = items_of_part(T + S, x.device)
     many, constants = triton.cdiv(T + S, part), {"MEAN": mean, "PART": part} | ASSERTING
     partial = torch.empty((many, 2, D), dtype=torch.float32, device=x.device)
