@@ -1,4 +1,4 @@
-"""The kernel of the backward of RMS norm and add_rms_norm, rms_backward.cuh, where blocks walk over rows; and of narrow ones."""
+"""The kernel of the backward of (add_)rms_norm, rms_backward.cuh, whose blocks walk over rows, and of narrow ones."""
 
 import pytest
 import torch
