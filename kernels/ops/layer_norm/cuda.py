@@ -9,8 +9,8 @@ Rungs, plain to best:
 Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
 1,024 threads. Other rows are kept in shared memory, which a row may enter at any place, and which a cluster of blocks may
 share; those that do not fit there go to `warp`. On the last rung few rows have kernels of their own: where all are on the GPU
-at a time, weight and bias are asked for with the row, as for rows of float32 of up to 2,048 columns that are no whole vectors,
-and rows too wide for that and for `reread` are divided among blocks that know nothing of each other (cuda_split.py).
+at a time, weight and bias are asked for with the row, as for many narrow rows that are no whole vectors; and rows too wide for
+that and for `reread` are divided among blocks that know nothing of each other (cuda_split.py).
 """
 
 from pathlib import Path
@@ -23,6 +23,7 @@ from kernels.cuda import Kernel, RawModule
 from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.rows import (
     MOST_THREADS,
+    NARROW_THREADS,
     VECTOR_BYTES,
     block_of_rows,
     in_vectors,
@@ -34,6 +35,7 @@ from kernels.cuda.rows import (
 )
 from kernels.cuda.shared_rows import SHARED_ROWS, launch_shared_rows
 from kernels.cuda.template import TYPES, kernel
+from kernels.hardware import WARP
 from kernels.operation import Variant
 from kernels.ops.layer_norm import cuda_split
 from kernels.ops.layer_norm.cuda_split import SPLIT, split
@@ -49,8 +51,9 @@ MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(
 KERNELS = {dtype: MODULE.get_function(name) for dtype, name in NAMES.items()}
 WIDEST_IN_REGISTERS = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
 WIDEST_OF_FEW = 12_288  # and one row, with weight and bias
-# Columns of many rows of float32 that are no whole vectors (book/results/tried/rows_asked_at_once.json).
-FLOATS_OF_FEW = range(64, 2_049)
+# Columns, by itemsize, of many rows that are no whole vectors: a row asks for all of them at once, as few rows do
+# (book/results/tried/rows_asked_at_once.json and queues_and_few.json).
+ODD_OF_FEW = {4: range(64, 2_049), 2: range(64, 961)}
 MOST_OF_FEW = 512  # threads of one of few rows: sums of more warps meet later
 
 
@@ -114,6 +117,8 @@ def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
     size = pack_size(N, rows, weight, bias, y)
     wanted = min(threads_of_few(N, size), MOST_OF_FEW)
     threads, height = block_of_rows(wanted, -(-N // size))
+    if threads == WARP and not at_once(M, N, x.device):
+        height = NARROW_THREADS // WARP
     parameters = size, -(-N // (size * threads)), threads, height, weight is not None, bias is not None
     launched = kernel(FEW_SOURCE, "layer_norm_few", x.dtype, *parameters)
     arguments = (rows, weight, bias, y, rows.stride(0), M, N, np.float32(eps))
@@ -135,8 +140,8 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return few(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     whole = in_vectors(N, rows, weight, bias)
-    if N <= WIDEST_IN_REGISTERS:  # a warp asks for whole sectors of float32 without vectors, too
-        return (few if not whole and x.itemsize == 4 and N in FLOATS_OF_FEW else vector)(x, weight, bias, eps)
+    if N <= WIDEST_IN_REGISTERS:
+        return (few if not whole and N in ODD_OF_FEW[x.itemsize] else vector)(x, weight, bias, eps)
     fits = whole and threads_of_row(N) <= MOST_THREADS
     if not fits:
         return (split if few_rows(M, x.device) else vector)(x, weight, bias, eps)

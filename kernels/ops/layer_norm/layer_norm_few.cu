@@ -1,6 +1,6 @@
 // Level 5: layer norm in CUDA C, forward: the rung for so few rows that all are on the GPU at a time, at whatever places they
-// start, and for many of float32 that are no whole vectors. Where rows are few nothing hides a wait, so weight and bias are asked
-// for with the row: no compiler moves a load across a barrier.
+// start, and for many narrow ones that are no whole vectors. Where rows are few nothing hides a wait, so weight and bias are
+// asked for with the row: no compiler moves a load across a barrier.
 
 #include "packs.cuh"
 #include "reductions.cuh"

@@ -22,12 +22,13 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.rows import pack_size
 from kernels.operation import Variant
 from kernels.ops.layer_norm.triton_split import by_parts
 from kernels.row_parts import at_once, few_rows
 from kernels.triton import row_parts, row_tiles
 from kernels.triton.launch import launch
-from kernels.triton.row_tiles import NARROW, narrow_tile, row_warps
+from kernels.triton.row_tiles import NARROW, in_steps, narrow_tile, row_warps
 from kernels.unsupported import needs_interpreter
 
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
@@ -37,7 +38,10 @@ WIDEST_OF_FEW = 16_384  # columns that a program keeps where that does not matte
 
 
 @triton.jit
-def layer_norm_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: tl.constexpr):
+def layer_norm_row_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK_N)
     inside = columns < N
@@ -57,8 +61,10 @@ def layer_norm_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps
 
 @triton.jit
 def layer_norm_rows_kernel(
-    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr
-):
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
@@ -75,7 +81,10 @@ def layer_norm_rows_kernel(
 
 
 @triton.jit
-def layer_norm_few_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: tl.constexpr):
+def layer_norm_few_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK_N)
     inside = columns < N
@@ -95,11 +104,11 @@ def layer_norm_few_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps
 
 @triton.jit
 def layer_norm_passes_kernel(
-    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N: tl.constexpr, eps, BLOCK_N: tl.constexpr
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N: tl.constexpr, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
 ):
     # N is known to the compiler, which can then unroll the loops and have the loads of several blocks on their way.
     row = tl.program_id(0).to(tl.int64)
-    x_ptr += row * row_stride
+    x_ptr += row * in_steps(row_stride, STEP)
     y_ptr += row * N
     lanes = tl.arange(0, BLOCK_N)
 
@@ -135,20 +144,22 @@ def by_row(x, weight, bias, y, eps, kernel=layer_norm_row_kernel) -> None:
     M, N = x.shape
     # More registers than a bfloat16 has float32, and the addresses of values that are loaded alone.
     values = 16 if x.dtype == torch.float32 else 32 if N % 8 else 64
-    tile = {"BLOCK_N": triton.next_power_of_2(N), "num_warps": row_warps(M, N, x.device, values)}
+    step = pack_size(N, x, weight, bias, y)
+    tile = {"STEP": step, "BLOCK_N": triton.next_power_of_2(N), "num_warps": row_warps(M, N, x.device, values)}
     launch(kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
 def by_rows(x, weight, bias, y, eps) -> None:
     M, N = x.shape
-    tile = narrow_tile(N)
+    tile = narrow_tile(N) | {"STEP": pack_size(N, x, weight, bias, y)}
     launch(layer_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, bias, y, x.stride(0), M, N, eps, **tile)
 
 
 def by_passes(x, weight, bias, y, eps) -> None:
     M, N = x.shape
     # With 32 registers a thread a multiprocessor holds two rows, whose 128 KiB its first cache keeps for the later passes.
-    tile = {"BLOCK_N": 8_192, "num_warps": min(triton.next_power_of_2(N) // 1_024, 32)}
+    step = pack_size(N, x, weight, bias, y)
+    tile = {"STEP": step, "BLOCK_N": 8_192, "num_warps": min(triton.next_power_of_2(N) // 1_024, 32)}
     launch(layer_norm_passes_kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
 
 
