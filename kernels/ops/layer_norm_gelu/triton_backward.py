@@ -21,6 +21,7 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.rows import pack_size
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
+from kernels.ops.layer_norm.triton_backward import prefetch_parameters, whole
 from kernels.triton import activations, column_sums, row_tiles
 from kernels.triton.activations import activated
 from kernels.triton.column_sums import Partials, store_partials
@@ -130,9 +131,12 @@ def layer_norm_gelu_backward_rows_kernel(
     store_partials(dweight_ptr, dbias_ptr, dweight, dbias, tl.program_id(0), columns, N)
 
 
-def tile_of(N: int) -> dict[str, int]:
-    """Narrow rows two or four at a time, 16 values of each of their matrices and sums a thread; as many programs as have
-    registers for that."""
+def tile_of(M: int, N: int) -> dict[str, int]:
+    """All rows where one program takes them. Else narrow rows two or four at a time, 16 values of each of their matrices and
+    sums a thread; as many programs as have registers for that."""
+    if whole(M, N):
+        tile = prefetch_parameters(M, N)
+        return {name: tile[name] for name in ("ROWS", "BLOCK_N", "num_warps", "per_multiprocessor")}
     block = triton.next_power_of_2(N)
     rows = 1 if block > 1_024 else 2 if block > 256 else 4
     warps = max(rows * block // 512, 1)
@@ -168,9 +172,9 @@ def prefetch(dy, x, weight, bias, eps):
     dx, exact = empty_contiguous(x), x.dtype == torch.float32
     dy, x, weight, bias = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = x.shape
-    tile = tile_of(N)
+    tile = tile_of(M, N)
     programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
-    sums = Partials(programs, weight, bias)
+    sums = Partials(programs, weight, bias, alone=whole(M, N))
     arguments = (dy, x, weight, bias, dx, sums.dweight, sums.dbias, dy.stride(0), x.stride(0), M, N, eps)
     tile |= {"EXACT": exact, "STEP": pack_size(N, dy, x, weight, bias, dx)}
     launch(layer_norm_gelu_backward_rows_kernel, (programs,), *arguments, **tile)
