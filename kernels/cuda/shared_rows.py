@@ -15,7 +15,7 @@ from kernels.row_parts import few_rows
 
 SHARED_ROWS = DEVICE / "shared_rows.cuh"
 WIDEST_OF_BLOCK = 5_120  # vectors of a row, up to which a block takes it alone
-WIDE = 3_072  # vectors of a row, from which a cluster may take it
+WIDE = 3_072  # vectors of a row, from which a cluster may take it (book/results/tried/queues_and_few.json)
 THREADS_AT_ONCE = 2_048  # of a multiprocessor: where every vector of a matrix has one, a thread takes one
 CLUSTER = 8  # blocks: as many as every GPU with clusters grants
 STATIC_SHARED_BYTES = 1_024  # at most, beside the dynamic

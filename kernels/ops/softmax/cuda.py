@@ -24,12 +24,14 @@ from kernels.cuda.includes import DEVICE
 from kernels.cuda.rows import VECTOR_BYTES, block_of_rows, one_block_a_row, pack_size, threads_of_few
 from kernels.cuda.shared_rows import SHARED_ROWS, WIDEST_OF_BLOCK, few_wide_rows, launch_shared_rows
 from kernels.cuda.template import kernel
+from kernels.hardware import WARP
 from kernels.machine import Machine
 from kernels.operation import Case, Variant
 from kernels.row_parts import at_once
 from kernels.unsupported import Reason, needs_compiler, needs_feature
 
 SCALAR, VECTOR, FEW = (Path(__file__).with_name(f"softmax{name}.cu") for name in ("", "_vector", "_few"))
+WIDEST_OF_WARP = 256  # columns of one of few rows that a warp has alone: no warp waits for another
 
 
 def by_blocks(find: Callable[[torch.dtype], Kernel], *given: torch.Tensor) -> torch.Tensor:
@@ -58,7 +60,7 @@ def in_registers(name: str, otherwise: Callable, *given: torch.Tensor) -> torch.
         return otherwise(*given)
     out = empty_contiguous(given[-1])
     size = pack_size(N, *rows, out)
-    threads, height = block_of_rows(threads_of_few(N, size), -(-N // size))
+    threads, height = block_of_rows(WARP if N <= WIDEST_OF_WARP else threads_of_few(N, size), -(-N // size))
     launched = kernel(FEW, name, out.dtype, size, -(-N // (size * threads)), threads, height)
     launched((-(-M // height),), (threads, height), (*rows, out, *(matrix.stride(0) for matrix in rows), M, N))
     return out
