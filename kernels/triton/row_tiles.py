@@ -13,8 +13,8 @@ NARROW = 1_024
 @triton.jit
 def in_steps(number, STEP: tl.constexpr):
     """A multiple of STEP, a power of two, as one that the compiler knows to be: of a number that a launch passes it knows a
-    multiple of 16 alone. Rows whose stride and width are such have vectors of STEP values for one instruction to load: an H200 then takes up to half
-    the time (book/results/tried/even_widths.json)."""
+    multiple of 16 alone. Rows whose stride and width are such have vectors of STEP values for one instruction to load (what
+    that is worth: book/results/tried/even_widths.json)."""
     return number // STEP * STEP
 
 

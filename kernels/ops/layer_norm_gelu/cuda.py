@@ -39,7 +39,7 @@ KEPT = {
     "values": 16,
     "kept": 2,
 }  # what a thread of `queue` has of a row, and the rows beside its queue: weight and bias
-# Rows that are no whole vectors, and few for a queue: `columns` takes half the time for four (10.6 and 5.6 us on an H200).
+# Rows that are no whole vectors, and too few for a queue (book/results/tried/queues_and_few.json).
 FEW_PEELED = 32
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
 
