@@ -17,6 +17,15 @@ def test_counts_add_up_in_any_order_of_the_values(variant):
     assert torch.equal(variant(x.flip(0, 1).clone(), 300), counts)
 
 
+@each_rung(OP)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.int64])
+def test_values_are_counted_wherever_they_start_and_end(variant, dtype):
+    values = torch.randint(5, (70,), generator=torch.Generator().manual_seed(1)).to(DEVICE, dtype)
+    for start in range(17):  # of every place within 16 bytes
+        for end in (start + 1, start + 2, 37, 70):
+            assert torch.equal(variant(values[start:end], 5), torch.bincount(values[start:end].long(), minlength=5))
+
+
 @pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")
 @pytest.mark.parametrize("level", kernels.LEVELS)
 @pytest.mark.parametrize("value", [7, -1, 2**40])

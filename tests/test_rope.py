@@ -5,6 +5,8 @@ import torch
 from rungs import DEVICE, each_rung
 
 import kernels
+from kernels.cuda.kernel import watched
+from kernels.ops.rope import cuda
 
 OP = kernels.operation("rope")
 
@@ -31,6 +33,20 @@ def test_angles_need_not_begin_at_a_vector(variant):
     for name in ("cos", "sin"):
         angles = inputs[name]
         inputs[name] = torch.cat((angles.new_zeros(1), angles.flatten()))[1:].view_as(angles)
+    variant(**inputs)
+    for name, exact in zip("qk", expected, strict=True):
+        torch.testing.assert_close(inputs[name].double(), exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("variant", [OP["cuda"]], ids=lambda one: one.key)
+def test_batches_beyond_a_grid_are_turned_by_several_launches(variant, monkeypatch):
+    monkeypatch.setattr(cuda, "LAUNCH_GRID", (2**31 - 1, 65_535, 3))
+    inputs = OP.inputs(shape=(7, 2, 3, 16), device=DEVICE)
+    expected = OP.reference(**inputs)
+    grids = []
+    with watched(lambda *launch: grids.append(launch[1])):
+        variant(**inputs)
+    assert [grid[2] for grid in grids] == [3, 3, 1]
     variant(**inputs)
     for name, exact in zip("qk", expected, strict=True):
         torch.testing.assert_close(inputs[name].double(), exact, rtol=1e-5, atol=1e-5)

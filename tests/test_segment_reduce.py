@@ -5,12 +5,21 @@ import torch
 from rungs import DEVICE, each_rung
 
 import kernels
+from kernels.ops.segment_reduce import cuda, triton
 
 OP = kernels.operation("segment_reduce")
 
 
+@pytest.fixture(params=["few", "in parts"])
+def division(request, monkeypatch):
+    """As the numbers of rows and segments have it, and as if all rows were many."""
+    if request.param == "in parts":
+        monkeypatch.setattr(cuda, "MOST_OF_LANE", 0)
+        monkeypatch.setattr(triton, "FEW_ROWS", 0)
+
+
 @each_rung(OP)
-def test_ones_are_counted_wherever_parts_of_rows_end(variant):
+def test_ones_are_counted_wherever_parts_of_rows_end(variant, division):
     # Empty at the beginning, in the middle and at the end; from a part's end to another's; over three parts; in one row.
     offsets = torch.tensor([0, 0, 127, 128, 256, 256, 257, 600, 601, 640, 640], device=DEVICE)
     x = torch.ones(640, 3, device=DEVICE, requires_grad=True)
@@ -22,7 +31,7 @@ def test_ones_are_counted_wherever_parts_of_rows_end(variant):
 
 
 @each_rung(OP)
-def test_segments_without_rows_far_outnumber_the_rows(variant):
+def test_segments_without_rows_far_outnumber_the_rows(variant, division):
     # Parts of ends alone, between segments that begin and end in other parts.
     lengths = torch.zeros(600, dtype=torch.long, device=DEVICE)
     lengths[7], lengths[300], lengths[301], lengths[599] = 3, 1, 70, 2

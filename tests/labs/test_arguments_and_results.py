@@ -1,5 +1,6 @@
 """What a submission is given is its own and is undefined where no one wrote it; what it leaves and returns is looked at."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -28,7 +29,9 @@ def test_an_input_that_is_destroyed_after_use_is_seen():
     report = judge.grade(exercise("permuted_copy"), spoiled)
     number = spoiled[: spoiled.index("((float")].count("\n") + 2
     assert report.broken[0] == "y[b, h, s, d] is x[b, s, h, d]"
-    assert f"line {number} writes x, which should only be read: every element of x is not" in report.verdicts[4].message
+    # Some cases have zeros in x, which stay what they are.
+    elements = r"(every element of x is|[\d,]+ of 4,096 elements of x are) not"
+    assert re.search(f"line {number} writes x, which should only be read: {elements}", report.verdicts[4].message)
 
 
 def test_the_first_element_beyond_an_input_is_outside_of_it_although_another_begins_there():

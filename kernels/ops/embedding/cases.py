@@ -20,6 +20,9 @@ CASES: dict[str, tuple[Case, ...]] = row_cases(
         *each((9, 130), sizes={"vocabulary": 1}),
         *each((33, 65), values="one"),
         *each((70, 8), sizes={"vocabulary": 2_100}),
+        # As many tokens as are compared with each other in CUDA C, and more, of rows that come again.
+        *each((1_024, 2), (1_025, 2), sizes={"vocabulary": 1_100}),
+        *each((40, 3), values="one", sizes={"vocabulary": 64}),
     ),
 ) | {
     "bench": tuple(

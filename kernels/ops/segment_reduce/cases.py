@@ -12,8 +12,11 @@ SEGMENTS = 4
 CASES: dict[str, tuple[Case, ...]] = {
     "edge": (
         *each(*((5, width) for width in (1, 2, 31, 33, 128, 1_000)), (3, 2_051), (0, 64), (3, 0), (1, 1)),
-        # Rows in more than one part, and segments over the ends of parts.
         *each((700, 1), (700, 33), (513, 40)),
+        # Rows so many that they are in parts, and segments over the ends of parts.
+        *each((2_100, 33)),
+        *each((2_100, 33), sizes={"segments": 250}, params={"mean": True}),
+        *each((2_100, 33), values="one"),
         *each((300, 8), (300, 3), sizes={"segments": 250}),
         *each((400, 24), sizes={"segments": 1}),
         *each((256, 5), (400, 24), params={"mean": True}),
@@ -52,8 +55,8 @@ def make_inputs(case: Case, device: str) -> dict[str, Any]:
 
 
 def few(case: Case, rows: int) -> Case:
-    """At most three parts of rows, in few segments: their numbers change no kernel."""
+    """As many rows, in few segments, as are still in parts: their numbers change no kernel."""
     T, D = case.shape
     return replace(
-        case, shape=(min(T, 256 + rows), D), sizes={"segments": min(case.sizes.get("segments", SEGMENTS), 16)}
+        case, shape=(min(T, 4_100 + rows), D), sizes={"segments": min(case.sizes.get("segments", SEGMENTS), 16)}
     )
