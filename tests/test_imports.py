@@ -28,6 +28,7 @@ LAYERS = (
         "random",
         "signature",
         "tolerance",
+        "vectors",
         "watch",
         "worker",
     ),

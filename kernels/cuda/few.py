@@ -11,10 +11,11 @@ import numpy as np
 import torch
 
 from kernels.arguments import empty_contiguous
-from kernels.cuda.rows import column_sums, pack_size, power_of_2_from
+from kernels.cuda.rows import column_sums, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
+from kernels.vectors import pack_size
 
 # By what layer norm took on an H200 (book/results/tried/few_rows.json).
 THREADS, VALUES = 512, 16  # of a block, and of each matrix that a thread holds

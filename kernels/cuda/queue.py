@@ -14,11 +14,12 @@ import torch
 
 from kernels.case import Case
 from kernels.cuda.kernel import Kernel
-from kernels.cuda.rows import NARROW_THREADS, VALUES, VECTOR_BYTES, power_of_2_from, vectors_of_thread
+from kernels.cuda.rows import NARROW_THREADS, VALUES, power_of_2_from, vectors_of_thread
 from kernels.cuda.template import kernel
 from kernels.hardware import REFERENCE, WARP, Target
 from kernels.machine import Machine, has, multiprocessors, target
 from kernels.unsupported import needs_compiler, needs_feature
+from kernels.vectors import VECTOR_BYTES
 
 WIDEST_OF_BLOCK, WIDEST_OF_CLUSTER = 8_192, 32_768  # columns
 # Columns below which a row's ends are too much of it: of 17, what reads rows twice takes two thirds of the time

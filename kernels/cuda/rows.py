@@ -11,44 +11,14 @@ from kernels.cuda.kernel import Kernel
 from kernels.cuda.template import kernel
 from kernels.hardware import REFERENCE, WARP
 from kernels.machine import multiprocessors
+from kernels.vectors import VECTOR_BYTES
 
 COLUMN_SUMS, NORM_COLUMNS = DEVICE / "column_sums.cuh", DEVICE / "norm_columns.cuh"
 MOST_THREADS = REFERENCE.threads_per_block
-VECTOR_BYTES = 16  # what one instruction loads at most
 VALUES_OF_FEW = 4  # of a row that a thread holds where all rows are there at a time, unless a pack is more
 FEW_ROWS = 64  # that a thread adds up no later than a second kernel would start
 NARROW_THREADS = 256  # of a block whose warps have several rows
 VALUES = 32  # of a row that a thread holds in registers: enough loads in flight, few enough sums that must meet
-
-
-def in_vectors(N: int, *tensors: torch.Tensor | None) -> bool:
-    """Whether each row of N elements of each tensor, a matrix or a vector, is whole 16-byte vectors from its start."""
-    for tensor in tensors:
-        if tensor is not None:
-            stride = tensor.stride(0) if tensor.dim() == 2 else 0
-            if (tensor.data_ptr() | N * tensor.itemsize | stride * tensor.itemsize) % VECTOR_BYTES:
-                return False
-    return True
-
-
-def heads_in_vectors(*tensors: torch.Tensor) -> bool:
-    """Whether each row of features of each tensor, of four dimensions, is whole 16-byte vectors from its start."""
-    return all(
-        (one.data_ptr() | one.itemsize * (one.shape[3] | one.stride(0) | one.stride(1) | one.stride(2))) % VECTOR_BYTES
-        == 0
-        for one in tensors
-    )
-
-
-def pack_size(columns: int, *tensors: torch.Tensor | None) -> int:
-    """How many neighbouring elements one instruction can load, for rows of so many columns of all these matrices and vectors
-    of one dtype: 16 bytes where every row is whole vectors from its start, else the largest power of two that fits."""
-    apart = VECTOR_BYTES
-    present = [tensor for tensor in tensors if tensor is not None]
-    for tensor in present:
-        stride = tensor.stride(0) if tensor.dim() == 2 and tensor.shape[0] > 1 else 0
-        apart |= tensor.data_ptr() | (columns | stride) * tensor.itemsize
-    return (apart & -apart) // present[0].itemsize
 
 
 def threads_of_row(N: int) -> int:

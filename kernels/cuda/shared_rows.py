@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import MOST_THREADS, VECTOR_BYTES, power_of_2_from
+from kernels.cuda.rows import MOST_THREADS, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import has, multiprocessors, target
 from kernels.row_parts import few_rows
+from kernels.vectors import VECTOR_BYTES
 
 SHARED_ROWS = DEVICE / "shared_rows.cuh"
 WIDEST_OF_BLOCK = 5_120  # vectors of a row, up to which a block takes it alone

@@ -7,13 +7,13 @@ from kernels.cuda import RawModule
 from kernels.cuda.rows import (
     block_of_rows,
     column_sums,
-    in_vectors,
     power_of_2_from,
     scalar_threads,
     threads_of_row,
     vectors_of_thread,
 )
 from kernels.cuda.template import TYPES, kernel
+from kernels.vectors import in_vectors
 
 pytestmark = pytest.mark.usefixtures("nvrtc_too")
 

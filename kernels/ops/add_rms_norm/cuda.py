@@ -25,16 +25,15 @@ from kernels.cuda.rows import (
     NORM_COLUMNS,
     block_of_rows,
     column_sums,
-    in_vectors,
     norm_columns,
     one_block_a_row,
-    pack_size,
     threads_of_few,
 )
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.row_parts import at_once, columns_of_part, few_rows, threads_of_part
 from kernels.rung import rung
+from kernels.vectors import in_vectors, pack_size
 
 FILE, SPLIT, QUEUE, FEW = (
     Path(__file__).with_name(f"add_rms_norm{name}.cu") for name in ("", "_split", "_backward_queue", "_backward_few")

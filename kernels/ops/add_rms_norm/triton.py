@@ -16,7 +16,6 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
@@ -28,6 +27,7 @@ from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps, row_tile
 from kernels.triton.rows import one_program_a_row
+from kernels.vectors import pack_size
 
 # Bytes of a row of x that the registers keep; half as many where rows do not all start at multiples of ALIGNED elements, by
 # which Triton goes: every value is then loaded alone.

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from kernels.cuda.includes import DEVICE, with_includes
-from kernels.cuda.rows import heads_in_vectors, power_of_2_from
+from kernels.cuda.rows import power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.machine import Machine, target
 from kernels.operation import Case, Variant
@@ -23,6 +23,7 @@ from kernels.ops.attention import cuda_hopper
 from kernels.ops.attention.band import band
 from kernels.ops.attention.native import SIGNATURE
 from kernels.unsupported import first_of, needs_compiler
+from kernels.vectors import heads_in_vectors
 
 FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("attention", "attention_wmma"))
 LANES = 8  # of attention.cuh: threads that share a row

@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 
 from kernels import machine
-from kernels.cuda.rows import heads_in_vectors
 from kernels.cuda.template import kernel
 from kernels.cuda.tensor_map import tensor_map
 from kernels.ops.attention.native import SIGNATURE
+from kernels.vectors import heads_in_vectors
 
 FILE = Path(__file__).with_name("attention_wgmma.cu")
 LINE, QUERIES, THREADS = 64, 128, 384  # of attention_wgmma.cu

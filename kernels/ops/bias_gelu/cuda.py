@@ -9,20 +9,13 @@ import torch
 from kernels.activations import GELU, NAMES
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import (
-    COLUMN_SUMS,
-    FEW_ROWS,
-    VECTOR_BYTES,
-    column_blocks_of_packs,
-    column_sums,
-    pack_size,
-    power_of_2_from,
-)
+from kernels.cuda.rows import COLUMN_SUMS, FEW_ROWS, column_blocks_of_packs, column_sums, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.machine import elements_of_thread
 from kernels.operation import Variant
 from kernels.row_parts import at_once
 from kernels.unsupported import needs_compiler
+from kernels.vectors import VECTOR_BYTES, pack_size
 
 FILE = Path(__file__).with_name("bias_gelu.cu")
 THREADS = 256
@@ -34,16 +27,17 @@ def forward(x, bias, approximate, *, wide: bool):
     y = empty_contiguous(x)
     if y.numel():
         rows, bias = as_rows(x), as_columns(bias)
-        width, few = rows.shape[1], at_once(*rows.shape, x.device)
+        count, width = rows.shape
+        few = at_once(count, width, x.device)
         joined = rows_joined(rows, y.view(rows.shape), more_than=2 * ROWS) if wide and not few else 1
-        M, N = rows.shape[0] // joined, joined * width
+        M, N = count // joined, joined * width
         rest = y.numel() - M * N
         matrix = rows[: M * joined].view(M, N) if joined > 1 else rows
         size = pack_size(N, matrix, y.view(-1), None if joined > 1 else bias) if wide else 1
-        threads, count = min(power_of_2_from(N // size), THREADS), 1 if few else ROWS
+        threads, each = min(power_of_2_from(N // size), THREADS), 1 if few else ROWS
         across, height = -(-N // (size * threads)), THREADS // threads
-        parameters = size, NAMES.index(GELU[approximate]), count, joined > 1
-        blocks = across * -(-(M + (rest > 0)) // (count * height))
+        parameters = size, NAMES.index(GELU[approximate]), each, joined > 1
+        blocks = across * -(-(M + (rest > 0)) // (each * height))
         arguments = (rows, bias, y, matrix.stride(0), M, N, across, width, rest)
         kernel(FILE, "bias_gelu_packs", x.dtype, *parameters)((blocks,), (threads, height), arguments)
     return y

@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import MOST_THREADS, NARROW_THREADS, VALUES_OF_FEW, VECTOR_BYTES, pack_size
+from kernels.cuda.rows import MOST_THREADS, NARROW_THREADS, VALUES_OF_FEW
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.cross_entropy.native import SIGNATURE
 from kernels.row_parts import THREADS_AT_ONCE, at_once
 from kernels.rung import rung
+from kernels.vectors import VECTOR_BYTES, pack_size
 
 FILE = Path(__file__).with_name("cross_entropy.cu")
 THREADS, PACKS = 256, 2  # of a block, and of a thread of the backward where there are many

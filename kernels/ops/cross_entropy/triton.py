@@ -10,7 +10,6 @@ import triton.language as tl
 
 from kernels import row_parts
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.machine import multiprocessors
 from kernels.ops.cross_entropy.native import SIGNATURE
 from kernels.row_parts import THREADS_AT_ONCE, at_once
@@ -18,6 +17,7 @@ from kernels.rung import rung
 from kernels.triton import row_tiles
 from kernels.triton.launch import ASSERTING, launch
 from kernels.triton.row_tiles import in_steps, row_tile
+from kernels.vectors import pack_size
 
 # The lowest finite number. A largest value starts from it and not from -inf, since -inf - -inf is NaN.
 LOWEST = tl.constexpr(-3.4028234663852886e38)

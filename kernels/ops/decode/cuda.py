@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from kernels.cuda.rows import heads_in_vectors, power_of_2_from
+from kernels.cuda.rows import power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
 from kernels.ops.decode.native import SIGNATURE
 from kernels.rung import rung
+from kernels.vectors import heads_in_vectors
 
 FILE = Path(__file__).with_name("decode.cu")
 REGISTERS_FILE = Path(__file__).with_name("decode_registers.cu")

@@ -6,11 +6,12 @@ from pathlib import Path
 import torch
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size, scalar_threads
+from kernels.cuda.rows import scalar_threads
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.ops.embedding.native import SIGNATURE
 from kernels.rung import rung
+from kernels.vectors import pack_size
 
 FILE = Path(__file__).with_name("embedding.cu")
 ROWS, WARPS = 256, 16  # of the table, whose chains one block makes, and of that block at most
@@ -57,8 +58,8 @@ def collect(dy, index, weight, padding_idx):
     threads = min(scalar_threads(D // size), 256)
     across = -(-D // (size * threads))
     if by_token and tokens <= FEW:
-        arguments = (rows, index, dweight, rows.stride(0), tokens, V, D, padding)
-        kernel(FILE, "embedding_backward_few", dy.dtype, size)((tokens, across), (threads,), arguments)
+        few = (rows, index, dweight, rows.stride(0), tokens, V, D, padding)
+        kernel(FILE, "embedding_backward_few", dy.dtype, size)((tokens, across), (threads,), few)
         return dweight
     first, following = (torch.empty(n, dtype=torch.int32, device=dy.device) for n in (V, tokens))
     warps = min(max(-(-tokens // SHORTEST), 1), WARPS)

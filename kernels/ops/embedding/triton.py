@@ -178,9 +178,9 @@ def by_sorting(dy, index, weight, padding_idx):
         (V, D), T, rows, options = weight.shape, index.numel(), as_rows(dy), tile(weight.shape[1])
         grid, padding = (T, triton.cdiv(D, options["BLOCK_D"])), -1 if padding_idx is None else padding_idx
         if T <= FEW:
-            options |= {"BLOCK_T": triton.next_power_of_2(T)} | ASSERTING
-            arguments = (rows, index.contiguous(), dweight, rows.stride(0), T, V, D, padding)
-            launch(embedding_backward_few_kernel, grid, *arguments, **options)
+            options |= {"BLOCK_T": triton.next_power_of_2(T)}
+            few = (rows, index.contiguous(), dweight, rows.stride(0), T, V, D, padding)
+            launch(embedding_backward_few_kernel, grid, *few, **options, **ASSERTING)
             return dweight
         ordered = index.reshape(-1).sort(stable=True)
         arguments = (rows, ordered.values, ordered.indices, dweight, rows.stride(0), T, V, D, padding)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import torch
 
-from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
 from kernels.ops.histogram.native import SIGNATURE
 from kernels.rung import rung
+from kernels.vectors import VECTOR_BYTES
 
 FILE = Path(__file__).with_name("histogram.cu")
 THREADS = 256

@@ -24,11 +24,8 @@ from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.rows import (
     MOST_THREADS,
     NARROW_THREADS,
-    VECTOR_BYTES,
     block_of_rows,
-    in_vectors,
     one_block_a_row,
-    pack_size,
     threads_of_few,
     threads_of_row,
     vectors_of_thread,
@@ -41,6 +38,7 @@ from kernels.ops.layer_norm import cuda_split
 from kernels.ops.layer_norm.cuda_split import SPLIT, split
 from kernels.row_parts import at_once, few_rows
 from kernels.unsupported import needs_compiler
+from kernels.vectors import VECTOR_BYTES, in_vectors, pack_size
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
 VECTOR_SOURCE, SHARED_SOURCE, FEW_SOURCE = (

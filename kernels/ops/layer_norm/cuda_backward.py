@@ -26,9 +26,7 @@ from kernels.cuda.rows import (
     COLUMN_SUMS,
     NARROW_THREADS,
     NORM_COLUMNS,
-    VECTOR_BYTES,
     column_sums,
-    in_vectors,
     norm_columns,
     one_block_a_row,
     power_of_2_from,
@@ -42,6 +40,7 @@ from kernels.ops.layer_norm.cuda_split import BACKWARD_SPLIT, split_backward
 from kernels.ops.layer_norm.native import Gradients
 from kernels.row_parts import NARROWEST, few_rows
 from kernels.unsupported import first_of, needs_compiler
+from kernels.vectors import VECTOR_BYTES, in_vectors
 
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
 VECTOR_SOURCE = Path(__file__).with_name("layer_norm_backward_vector.cu")

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import column_sums, pack_size
+from kernels.cuda.rows import column_sums
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.native import Gradients
 from kernels.row_parts import columns_of_part, threads_of_part
+from kernels.vectors import pack_size
 
 SPLIT, BACKWARD_SPLIT = (Path(__file__).with_name(f"layer_norm_{name}.cu") for name in ("split", "backward_split"))
 HEIGHT = 8  # rows that a block has in flight

@@ -23,7 +23,6 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.hardware import REFERENCE_MULTIPROCESSORS
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
@@ -35,6 +34,7 @@ from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps
 from kernels.unsupported import first_of, needs_interpreter
+from kernels.vectors import pack_size
 
 # x, dy and two sums, 16 values of each a thread, are what 512 threads have room for; half as many where rows do not start at
 # multiples of 16 bytes, since every value is then loaded alone, and its address takes registers too.

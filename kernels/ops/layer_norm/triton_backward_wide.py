@@ -10,7 +10,6 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.native import Gradients
 from kernels.row_parts import columns_of_part, few_rows, warps_of_part
@@ -18,6 +17,7 @@ from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
 from kernels.triton.row_parts import columns_of, joined_mean, part_mean
 from kernels.triton.row_tiles import in_steps
+from kernels.vectors import pack_size
 
 
 @triton.jit

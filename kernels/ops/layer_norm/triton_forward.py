@@ -22,7 +22,6 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.operation import Variant
 from kernels.ops.layer_norm.triton_split import by_parts
 from kernels.row_parts import at_once, few_rows
@@ -30,6 +29,7 @@ from kernels.triton import row_parts, row_tiles
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import NARROW, in_steps, narrow_tile, row_warps
 from kernels.unsupported import needs_interpreter
+from kernels.vectors import pack_size
 
 # 32,768 float32 values are 32 registers for each of 1,024 threads, which have 64; twice as many would spill.
 WIDEST_IN_REGISTERS = 32_768

@@ -23,8 +23,6 @@ from kernels.cuda.rows import (
     block_of_rows,
     column_blocks_of_packs,
     column_sums,
-    in_vectors,
-    pack_size,
     pack_threads,
     threads_of_few,
     threads_of_row,
@@ -33,6 +31,7 @@ from kernels.cuda.template import kernel
 from kernels.operation import Variant
 from kernels.row_parts import at_once
 from kernels.unsupported import needs_compiler
+from kernels.vectors import in_vectors, pack_size
 
 FILE, QUEUE = (Path(__file__).with_name(f"layer_norm_gelu{name}.cu") for name in ("", "_backward_queue"))
 KEPT = {

@@ -18,7 +18,6 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.ops.layer_norm.triton_backward import prefetch_parameters, whole
@@ -28,6 +27,7 @@ from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps, row_warps
 from kernels.unsupported import needs_interpreter
+from kernels.vectors import pack_size
 
 WIDEST = 4_096  # columns that a program has registers for
 

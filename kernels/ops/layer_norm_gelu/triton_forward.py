@@ -14,7 +14,6 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.operation import Variant
 from kernels.row_parts import at_once
 from kernels.triton import activations, row_tiles
@@ -22,6 +21,7 @@ from kernels.triton.activations import activated
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps, row_tile
 from kernels.unsupported import needs_interpreter
+from kernels.vectors import pack_size
 
 WIDEST_KEPT = 1_024  # beyond it a row that is kept has taken longer than one that is read again
 WIDEST_OF_FEW = 8_192  # unless all rows are there at once; wider ones spill

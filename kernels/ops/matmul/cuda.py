@@ -15,13 +15,13 @@ from pathlib import Path
 import torch
 
 from kernels.cuda.includes import with_includes
-from kernels.cuda.rows import VECTOR_BYTES
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors, target
 from kernels.operation import Variant
 from kernels.ops.matmul import cuda_hopper, products
 from kernels.unsupported import needs_compiler
+from kernels.vectors import VECTOR_BYTES
 
 FILE, WMMA = (Path(__file__).with_name(f"{name}.cu") for name in ("matmul", "matmul_wmma"))
 PART, PAD = 64, 8  # of matmul_wmma.cu and async_tiles.cuh

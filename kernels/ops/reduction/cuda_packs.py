@@ -11,11 +11,12 @@ import numpy as np
 import torch
 
 from kernels.arguments import empty_contiguous
-from kernels.cuda.rows import VECTOR_BYTES, pack_size, power_of_2_from
+from kernels.cuda.rows import power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.reduction.arguments import factor, matrix, outputs, sizes
+from kernels.vectors import VECTOR_BYTES, pack_size
 
 FILE, SPREAD = (Path(__file__).with_name(f"reduction_{name}.cu") for name in ("packs", "spread"))
 THREADS = 256

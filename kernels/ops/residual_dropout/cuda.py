@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
 from kernels.row_parts import THREADS_AT_ONCE
 from kernels.rung import rung
+from kernels.vectors import pack_size
 
 FILE = Path(__file__).with_name("residual_dropout.cu")
 QUAD = 4  # numbers of a counter, and values of a thread where all are there at a time

@@ -36,12 +36,9 @@ from kernels.cuda.rows import (
     COLUMN_SUMS,
     NARROW_THREADS,
     NORM_COLUMNS,
-    VECTOR_BYTES,
     block_of_rows,
     column_sums,
-    in_vectors,
     norm_columns,
-    pack_size,
     pack_threads,
     power_of_2_from,
     threads_of_few,
@@ -53,6 +50,7 @@ from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.row_parts import at_once, columns_of_part, few_rows, threads_of_part
 from kernels.unsupported import Reason, needs_compiler
+from kernels.vectors import VECTOR_BYTES, in_vectors, pack_size
 
 FILE, NARROW, SPLIT, QUEUE, FEW, BACKWARD_NARROW = (
     Path(__file__).with_name(f"rms_norm{name}.cu")

@@ -17,7 +17,6 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
@@ -26,6 +25,7 @@ from kernels.triton.column_sums import Partials, store_partial
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps
 from kernels.unsupported import needs_interpreter
+from kernels.vectors import pack_size
 
 
 @triton.jit

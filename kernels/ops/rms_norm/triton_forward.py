@@ -14,13 +14,13 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size
 from kernels.ops.rms_norm import triton_split
 from kernels.row_parts import at_once, few_rows
 from kernels.rung import rung
 from kernels.triton import row_tiles
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps, row_tile
+from kernels.vectors import pack_size
 
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
 

@@ -6,12 +6,13 @@ import numpy as np
 import torch
 
 from kernels.arguments import empty_contiguous
-from kernels.cuda.rows import VALUES_OF_FEW, VECTOR_BYTES
+from kernels.cuda.rows import VALUES_OF_FEW
 from kernels.cuda.template import kernel
 from kernels.hardware import LAUNCH_GRID
 from kernels.machine import multiprocessors
 from kernels.row_parts import THREADS_AT_ONCE
 from kernels.rung import rung
+from kernels.vectors import VECTOR_BYTES
 
 FILE = Path(__file__).with_name("rope.cu")
 THREADS, HEADS = 256, 4
@@ -39,7 +40,8 @@ def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
         return
     if (most := LAUNCH_GRID[2]) < B:
         for start in range(0, B, most):
-            turn(*(tensor[start : start + most] for tensor in (q, k, to_q, to_k)), cos, sin, interleaved, by)
+            some = slice(start, start + most)
+            turn(q[some], k[some], to_q[some], to_k[some], cos, sin, interleaved, by)
         return
     angles, room = (cos.contiguous(), sin.contiguous()), THREADS_AT_ONCE * multiprocessors(q.device)
     size, pairs = pack_of_heads(D, angles, q, k, to_q, to_k), B * S * (D // 2) * (H + k.shape[1])

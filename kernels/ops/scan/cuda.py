@@ -6,12 +6,13 @@ from pathlib import Path
 import torch
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import pack_size, pack_threads, scalar_threads
+from kernels.cuda.rows import pack_threads, scalar_threads
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.row_parts import at_once
 from kernels.rung import rung
+from kernels.vectors import pack_size
 
 FILE = Path(__file__).with_name("scan.cu")
 LONG = 8_192  # columns, from which a few rows are divided

@@ -5,13 +5,14 @@ from pathlib import Path
 import torch
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import MOST_THREADS, pack_size, power_of_2_from
+from kernels.cuda.rows import MOST_THREADS, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.segment_reduce.native import SIGNATURE
 from kernels.ops.segment_reduce.parts import items_of_part, rows_of_part
 from kernels.rung import rung
+from kernels.vectors import pack_size
 
 FILE = Path(__file__).with_name("segment_reduce.cu")
 WARPS = 4  # of a block, as segment_reduce.cu has it
@@ -56,8 +57,8 @@ def parts(x, offsets, mean):
     if threads := block_of_segment(T, S, columns, WARP // across, x.device):
         if threads == WARP:
             return warp(x, offsets, mean)
-        arguments = (rows, offsets, y, rows.stride(0), S, T, D, across, mean)
-        kernel(FILE, "segment_block", x.dtype, size)((S, columns), (threads,), arguments)
+        few = (rows, offsets, y, rows.stride(0), S, T, D, across, mean)
+        kernel(FILE, "segment_block", x.dtype, size)((S, columns), (threads,), few)
         return y
     part = items_of_part(T + S, x.device)
     many = -(-(T + S) // part)

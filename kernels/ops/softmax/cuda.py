@@ -21,7 +21,7 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda import Kernel
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import VECTOR_BYTES, block_of_rows, one_block_a_row, pack_size, threads_of_few
+from kernels.cuda.rows import block_of_rows, one_block_a_row, threads_of_few
 from kernels.cuda.shared_rows import SHARED_ROWS, WIDEST_OF_BLOCK, few_wide_rows, launch_shared_rows
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
@@ -29,6 +29,7 @@ from kernels.machine import Machine
 from kernels.operation import Case, Variant
 from kernels.row_parts import at_once
 from kernels.unsupported import Reason, needs_compiler, needs_feature
+from kernels.vectors import VECTOR_BYTES, pack_size
 
 SCALAR, VECTOR, FEW = (Path(__file__).with_name(f"softmax{name}.cu") for name in ("", "_vector", "_few"))
 WIDEST_OF_WARP = 256  # columns of one of few rows that a warp has alone: no warp waits for another

@@ -13,10 +13,10 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.cuda.rows import pack_size
 from kernels.ops.softmax.triton_forward import PART, WIDEST_CACHED, WIDEST_KEPT, rows_of_program, rung
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps
+from kernels.vectors import pack_size
 
 
 @triton.jit

@@ -19,7 +19,6 @@ import triton
 import triton.language as tl
 
 from kernels.arguments import as_rows, empty_contiguous
-from kernels.cuda.rows import VECTOR_BYTES, pack_size
 from kernels.operation import Variant
 from kernels.row_parts import at_once
 from kernels.triton import row_tiles
@@ -27,6 +26,7 @@ from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps, row_warps
 from kernels.triton.rows import one_program_a_row
 from kernels.unsupported import needs_interpreter
+from kernels.vectors import VECTOR_BYTES, pack_size
 
 WIDEST_KEPT = 8_192  # beyond it a row takes so many registers that its multiprocessor has none for a second program
 WIDEST_OF_PROGRAM, WARPS = 32_768, 32  # that a program can keep, and those it has at most

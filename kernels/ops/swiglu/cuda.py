@@ -8,11 +8,12 @@ import torch
 from kernels.activations import NAMES
 from kernels.arguments import as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE
-from kernels.cuda.rows import pack_size, power_of_2_from
+from kernels.cuda.rows import power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.machine import elements_of_thread
 from kernels.operation import Variant
 from kernels.unsupported import needs_compiler
+from kernels.vectors import pack_size
 
 FILE = Path(__file__).with_name("swiglu.cu")
 THREADS = 256
