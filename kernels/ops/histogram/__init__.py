@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from kernels import levels
-from kernels.operation import Case, Cost, Operation
+from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops.histogram import cuda, native, triton, wrong
 from kernels.ops.histogram.cases import BINS, CASES, make_inputs
 
@@ -43,6 +43,12 @@ def torch_histogram(x, bins):
     return torch.bincount(x.reshape(-1), minlength=bins)
 
 
+def torch_scatter(x, bins):
+    """The same without waiting for the GPU, as bincount does to look for the largest value: a CUDA graph can have it."""
+    index = x.reshape(-1).long()
+    return index.new_zeros(bins).scatter_add_(0, index, torch.ones_like(index))
+
+
 def cost(case: Case) -> Cost:
     """Bytes: x read once, counts written once. Operations: an addition an element."""
     elements = torch.Size(case.shape).numel()
@@ -53,7 +59,8 @@ def cost(case: Case) -> Cost:
 OPERATION = Operation(
     **levels.from_modules("histogram", native, triton, cuda, counts="int64"),
     reference=reference,
-    **levels.against_torch(torch_histogram),
+    baseline=torch_histogram,
+    peers=(*levels.torch_peers(torch_histogram), Peer("torch scatter", lambda: torch_scatter)),
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     cost=cost,
