@@ -15,7 +15,6 @@ dx needs sums along rows, dweight and dbias need sums down columns. Rungs, plain
 Rows too wide for the registers go to triton_backward_wide.py on every rung.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -93,12 +92,10 @@ def layer_norm_backward_partials_kernel(
     M,
     N,
     eps,
-    STEP: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
     program = tl.program_id(0)
     columns = tl.arange(0, BLOCK_N)[None, :]
     weight = 1.0
@@ -118,6 +115,17 @@ def layer_norm_backward_partials_kernel(
         if dbias_ptr is not None:
             dbias += dy
     store_partials(dweight_ptr, dbias_ptr, dweight, dbias, program, columns, N)
+
+
+@triton.jit
+def layer_norm_backward_in_steps_kernel(
+    dy_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dbias_ptr, dy_stride, x_stride, M, N, eps,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
+    layer_norm_backward_partials_kernel(
+        dy_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dbias_ptr, dy_stride, x_stride, M, N, eps, ROWS, BLOCK_N, STAGES
+    )
 
 
 def atomics(dy, x, weight, bias, eps) -> Gradients:
@@ -145,31 +153,31 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
 
 def partials(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU: which rows a program adds up, and in which order, is fixed."""
-    return by_programs(dy, x, weight, bias, eps, one_row)
+    return by_programs(dy, x, weight, bias, eps, best=False)
 
 
 def prefetch(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU, as `partials`."""
-    return by_programs(dy, x, weight, bias, eps, prefetch_parameters, whole)
+    return by_programs(dy, x, weight, bias, eps, best=True)
 
 
-def by_programs(
-    dy, x, weight, bias, eps, parameters: Callable[[int, int], dict[str, int]], takes_all=lambda M, N: False
-) -> Gradients:
+def by_programs(dy, x, weight, bias, eps, best: bool) -> Gradients:
     if not x.numel():
         return no_elements(x, weight, bias)
     dx, dy_rows, rows, columns = empty_contiguous(x), as_rows(dy), as_rows(x), as_columns(weight)
     M, N = rows.shape
-    alone = takes_all(M, N)
+    alone = best and whole(M, N)
     if too_wide(N) and not alone:
         return wide(dy, x, weight, bias, eps)
-    tile = parameters(M, N)
+    tile, kernel = one_row(M, N), layer_norm_backward_partials_kernel
+    if best:  # which knows what is a multiple of which power of two, and so where vectors are
+        tile, kernel = prefetch_parameters(M, N), layer_norm_backward_in_steps_kernel
+        tile["STEP"] = pack_size(N, dy_rows, rows, columns, dx)
     programs = min(triton.cdiv(M, tile["ROWS"]), tile.pop("per_multiprocessor") * multiprocessors(x.device))
     sums = Partials(programs, weight, bias, alone)
     strides = dy_rows.stride(0), rows.stride(0)
     arguments = (dy_rows, rows, columns, dx, sums.dweight, sums.dbias, *strides, M, N, eps)
-    step = pack_size(N, dy_rows, rows, columns, dx)
-    launch(layer_norm_backward_partials_kernel, (programs,), *arguments, STEP=step, **tile)
+    launch(kernel, (programs,), *arguments, **tile)
     return dx, *sums.add_up()
 
 

@@ -14,7 +14,6 @@ Each program computes, in float32, y = (x - mean) / sqrt(variance + eps) · weig
 """
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -38,10 +37,7 @@ WIDEST_OF_FEW = 16_384  # columns that a program keeps where that does not matte
 
 
 @triton.jit
-def layer_norm_row_kernel(
-    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
-):
-    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
+def layer_norm_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK_N)
     inside = columns < N
@@ -61,10 +57,8 @@ def layer_norm_row_kernel(
 
 @triton.jit
 def layer_norm_rows_kernel(
-    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps,
-    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
-    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr
+):
     rows = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
     inside = (rows < M) & (columns < N)
@@ -78,6 +72,23 @@ def layer_norm_rows_kernel(
     if bias_ptr is not None:
         y += tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
     tl.store(y_ptr + rows * N + columns, y, mask=inside)
+
+
+@triton.jit
+def layer_norm_row_in_steps_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
+    layer_norm_row_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, N, eps, BLOCK_N)
+
+
+@triton.jit
+def layer_norm_rows_in_steps_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps,
+    STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
+    layer_norm_rows_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, row_stride, M, N, eps, ROWS, BLOCK_N)
 
 
 @triton.jit
@@ -140,19 +151,28 @@ def layer_norm_passes_kernel(
         tl.store(y_ptr + columns, y, mask=inside, cache_modifier=".cs")
 
 
-def by_row(x, weight, bias, y, eps, kernel=layer_norm_row_kernel) -> None:
+def by_row(x, weight, bias, y, eps, kernel=layer_norm_row_kernel, **known: int) -> None:
     M, N = x.shape
     # More registers than a bfloat16 has float32, and the addresses of values that are loaded alone.
     values = 16 if x.dtype == torch.float32 else 32 if N % 8 else 64
-    step = pack_size(N, x, weight, bias, y)
-    tile = {"STEP": step, "BLOCK_N": triton.next_power_of_2(N), "num_warps": row_warps(M, N, x.device, values)}
-    launch(kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **tile)
+    tile = {"BLOCK_N": triton.next_power_of_2(N), "num_warps": row_warps(M, N, x.device, values)}
+    launch(kernel, (M,), x, weight, bias, y, x.stride(0), N, eps, **known, **tile)
 
 
-def by_rows(x, weight, bias, y, eps) -> None:
+def by_rows(x, weight, bias, y, eps, kernel=layer_norm_rows_kernel, **known: int) -> None:
     M, N = x.shape
-    tile = narrow_tile(N) | {"STEP": pack_size(N, x, weight, bias, y)}
-    launch(layer_norm_rows_kernel, (triton.cdiv(M, tile["ROWS"]),), x, weight, bias, y, x.stride(0), M, N, eps, **tile)
+    tile = narrow_tile(N)
+    arguments = (x, weight, bias, y, x.stride(0), M, N, eps)
+    launch(kernel, (triton.cdiv(M, tile["ROWS"]),), *arguments, **known, **tile)
+
+
+def in_vectors(by: Callable, kernel: Callable) -> Callable:
+    """The same by a kernel that knows what is a multiple of which power of two, and so where vectors are."""
+
+    def run(x, weight, bias, y, eps) -> None:
+        by(x, weight, bias, y, eps, kernel, STEP=pack_size(x.shape[1], x, weight, bias, y))
+
+    return run
 
 
 def by_passes(x, weight, bias, y, eps) -> None:
@@ -188,8 +208,9 @@ def passes(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
     M, N = x.shape[:-1].numel(), x.shape[-1]
     vectors = N % 8 == 0  # else their addresses take registers, too
     if at_once(M, N, x.device) if N <= WIDEST_KEPT else N <= WIDEST_OF_FEW and vectors and few_rows(M, x.device):
-        return run(lambda N: partial(by_row, kernel=layer_norm_few_kernel), x, weight, bias, eps)
-    kept = by_rows if N <= NARROW else by_row
+        return run(lambda N: in_vectors(by_row, layer_norm_few_kernel), x, weight, bias, eps)
+    narrow = by_rows, layer_norm_rows_in_steps_kernel
+    kept = in_vectors(*(narrow if N <= NARROW else (by_row, layer_norm_row_in_steps_kernel)))
     return run(lambda N: kept if N <= WIDEST_KEPT else by_passes, x, weight, bias, eps, may_split=True)
 
 
