@@ -160,18 +160,8 @@ def parts(x, offsets, mean):
     rows, offsets, (S, D), T = as_rows(x), offsets.contiguous(), y.shape, len(x)
     if T <= FEW_ROWS and multiprocessors(x.device) >= S:
         options = tile(D, triton.next_power_of_2(max(T, 1)), WIDE_TILE, 16) | {"MEAN": mean} | ASSERTING
-        launch(
-            segment_kernel,
-            (S, triton.cdiv(D, options["BLOCK_D"])),
-            rows,
-            offsets,
-            y,
-            rows.stride(0),
-            S,
-            T,
-            D,
-            **options,
-        )
+        grid = S, triton.cdiv(D, options["BLOCK_D"])
+        launch(segment_kernel, grid, rows, offsets, y, rows.stride(0), S, T, D, **options)
         return y
     part = items_of_part(T + S, x.device)
     many, constants = triton.cdiv(T + S, part), {"MEAN": mean, "PART": part} | ASSERTING
