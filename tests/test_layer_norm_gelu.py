@@ -5,6 +5,8 @@ import torch
 import torch.nn.functional as F
 
 import kernels
+from kernels.ops.layer_norm import cuda as norm_cuda
+from kernels.ops.layer_norm_gelu import cuda as gelu_cuda
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -27,3 +29,15 @@ def test_rows_of_equal_values_give_the_bias_alone_in_cuda(N):
     weight, bias = torch.ones(N), torch.linspace(-1, 1, N)
     y = kernels.layer_norm_gelu(*(one.to(DEVICE) for one in (x, weight, bias)), level=5)
     torch.testing.assert_close(y, F.gelu(bias).to(DEVICE).expand(64, N), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_variance_is_not_below_zero(monkeypatch, at_once):
+    """Of equal values, far from 0, the difference of sums that it is may be; its root would be NaN."""
+    for op in (gelu_cuda, norm_cuda):
+        monkeypatch.setattr(op, "at_once", lambda *shape: at_once)
+    powers = torch.rand(256, 1, generator=torch.Generator().manual_seed(0)) * 2 + 7.5
+    x = (10.0**powers).expand(256, 1000).contiguous().to(DEVICE)
+    weight, bias = torch.ones(1000, device=DEVICE), torch.zeros(1000, device=DEVICE)
+    assert gelu_cuda.kept(x, weight, bias, 1e-5).isfinite().all()
+    assert norm_cuda.few(x, weight, bias, 1e-5).isfinite().all()

@@ -75,3 +75,10 @@ __device__ P block_joined(P part, P* warp_parts)
     __syncthreads();
     return joined(lane < blockDim.x / 32 ? warp_parts[lane] : P{});
 }
+
+// 1 / standard deviation, from a variance that is a difference of sums: of values that are alike it may be a little below 0, and
+// is 0 then. NaN stays.
+__device__ float rstd_of(float variance, float eps)
+{
+    return rsqrtf((variance < 0.0f ? 0.0f : variance) + eps);
+}

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
         squares -= rests * rest;
         gc_sum -= g_sum * rest;
         if (mine.parts == 1) {
-            const float rstd = rsqrtf(squares * share + eps);
+            const float rstd = rstd_of(squares * share, eps);
             rows[k] = {near + rest, rstd, g_sum * share, gc_sum * rstd * share};
         } else if (mine.lane == 0) {
             parts[k][threadIdx.y * mine.parts + mine.part] = {near + rest, squares, g_sum, gc_sum};

@@ -31,6 +31,6 @@ __device__ Row row_of(const Part* parts, int count, int part_columns, int N, flo
     squares = warp_sum(squares);
     g = warp_sum(g);
     gc = warp_sum(gc);
-    const float share = __fdividef(1.0f, N), apart = sum * share, rstd = rsqrtf((squares - sum * apart) * share + eps);
+    const float share = __fdividef(1.0f, N), apart = sum * share, rstd = rstd_of((squares - sum * apart) * share, eps);
     return {first + apart, rstd, g * share, (gc - g * apart) * rstd * share};
 }

@@ -154,7 +154,7 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
             parity ^= 1;
         }
 
-        float rstd = rsqrtf(row.squares / N + eps), g_factor = -rstd * (row.g / N), gn_factor = -rstd * (row.gc * rstd / N);
+        float rstd = rstd_of(row.squares / N, eps), g_factor = -rstd * (row.g / N), gn_factor = -rstd * (row.gc * rstd / N);
         for (int k = 0; k < VECTORS; ++k)
             if (present(k)) {
                 // Read again: kept in registers since the sums, x and dy would crowd out dweight and dbias.

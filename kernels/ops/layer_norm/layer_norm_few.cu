@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         rest = warp_sum<WARPS>(columns * apart) * share;
         squares = warp_sum<WARPS>(part.squares + columns * (apart - rest) * (apart - rest));
     }
-    const float rstd = rsqrtf(squares * share + eps);
+    const float rstd = rstd_of(squares * share, eps);
 
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;

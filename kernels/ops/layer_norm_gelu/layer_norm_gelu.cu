@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     }
     rests = row_sum<THREADS>(rests, warp_rests);
     const float rest = rests.x * share;
-    const Statistics stats = {mean, rsqrtf(rests.y * share - rest * rest + eps), rest};
+    const Statistics stats = {mean, rstd_of(rests.y * share - rest * rest, eps), rest};
     for (int k = 0; k < PACKS; ++k) {
         if (!present(k)) continue;
         if (!TOGETHER) weights[k] = load_pack<SIZE>(weight + column(k)), biases[k] = load_pack<SIZE>(bias + column(k));

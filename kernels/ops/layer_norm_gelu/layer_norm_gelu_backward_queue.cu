@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(THREADS* ROWS, BLOCKS)
             __syncthreads();
             row = merged<PARTS>(parts, slot_columns, N);
         }
-        const float rstd = rsqrtf(row.squares * share + eps);
+        const float rstd = rstd_of(row.squares * share, eps);
         auto normalised = [&](float2 x) {
             return float2{(x.x - row.near - row.rest) * rstd, (x.y - row.near - row.rest) * rstd};
         };
