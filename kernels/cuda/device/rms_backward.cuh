@@ -21,6 +21,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "cluster.cuh"
+#include "met_by_column.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
 
@@ -149,23 +150,9 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
     partial += (long long)group * N;
     if constexpr (ROWS > 1 || PEELED) {
         static_assert(CLUSTER == 1 || !PEELED && ROWS == 1, "a block has all columns");
-        // Rows side by side put their sums into the space of the queue, where they meet by column: peeled ones start at
-        // different places. Slots lie so that a warp finds its columns in as many banks, whether 1 or SIZE apart.
-        auto slot = [&](int y, int column) -> float& {
-            int at = y * VECTORS * THREADS * SIZE + column;
-            return ((float*)queue)[at ^ at / 32 % 8];
-        };
+        // Rows side by side, and threads whose peeled rows start at different places, put their sums into the space of the queue.
         __pipeline_wait_prior(0);
-        __syncthreads();
-        for (int k = 0; k < VECTORS; ++k)
-            for (int j = 0; j < SIZE && inside(k); ++j)
-                if (has(k, j)) slot(threadIdx.y, column(k) + j) = j % 2 ? dweight[k][j / 2].y : dweight[k][j / 2].x;
-        __syncthreads();
-        for (int j = threadIdx.y * THREADS + threadIdx.x; j < N; j += THREADS * ROWS) {
-            float sum = slot(0, j);
-            for (int y = 1; y < ROWS; ++y) sum += slot(y, j);
-            partial[j] = sum;
-        }
+        met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, N, column, inside, has);
     } else {
         for (int k = 0; k < VECTORS; ++k)
             for (int p = 0; p < PAIRS && inside(k); ++p) *(float2*)(partial + column(k) + 2 * p) = dweight[k][p];

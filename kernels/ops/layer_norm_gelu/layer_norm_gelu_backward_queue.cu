@@ -13,6 +13,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "activations.cuh"
+#include "met_by_column.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
 
@@ -199,26 +200,9 @@ __global__ void __launch_bounds__(THREADS* ROWS, BLOCKS)
         stage = (stage + 1) % STAGES;
     }
 
-    // Rows side by side, and threads whose peeled rows start at different places, put their sums into the space of the queue,
-    // where they meet by column. Slots lie so that a warp finds its columns in as many banks, whether 1 or SIZE apart.
-    auto slot = [&](int y, int column) -> float& {
-        int at = y * VECTORS * THREADS * SIZE + column;
-        return ((float*)queue)[at ^ at / 32 % 8];
-    };
-    auto put = [&](float2 (&sums)[VECTORS][PAIRS], float* to) {
-        __syncthreads();
-        for (int k = 0; k < VECTORS; ++k)
-            for (int j = 0; j < SIZE && inside(k); ++j)
-                if (has(k, j)) slot(threadIdx.y, column(k) + j) = j % 2 ? sums[k][j / 2].y : sums[k][j / 2].x;
-        __syncthreads();
-        for (int j = threadIdx.y * THREADS + threadIdx.x; j < N; j += THREADS * ROWS) {
-            float sum = slot(0, j);
-            for (int y = 1; y < ROWS; ++y) sum += slot(y, j);
-            to[j] = sum;
-        }
-    };
+    // Rows side by side, and threads whose peeled rows start at different places, put their sums into the space of the queue.
     __pipeline_wait_prior(0);
     partial += 2ll * blockIdx.x * N;
-    put(dweight, partial);
-    put(dbias, partial + N);
+    met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, N, column, inside, has);
+    met_by_column<SIZE, THREADS, ROWS>(dbias, (float*)queue, partial + N, N, column, inside, has);
 }
