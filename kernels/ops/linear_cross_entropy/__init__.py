@@ -16,6 +16,7 @@ from kernels.operation import Case, Cost, Operation, Peer
 from kernels.ops import cross_entropy as logits_loss
 from kernels.ops.linear_cross_entropy import chunked, native, wrong
 from kernels.ops.linear_cross_entropy.cases import CASES, few, make_inputs
+from kernels.ops.matmul.in_order import Product
 from kernels.unsupported import needs_gpu
 
 
@@ -54,6 +55,13 @@ def torch_linear_cross_entropy(x, weight, target, *args, **kwargs):
     return logits_loss.torch_cross_entropy(F.linear(x, weight), target, *args, **kwargs)
 
 
+def in_order(x, weight, target, *args, **kwargs):
+    """The same, with the sums of all products made one addition after the other."""
+    return logits_loss.torch_cross_entropy(
+        Product.apply(x.reshape(-1, x.shape[-1]), weight.mT), target, *args, **kwargs
+    )
+
+
 def liger():
     from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
 
@@ -84,6 +92,7 @@ OPERATION = Operation(
     **levels.from_modules("linear_cross_entropy", native, chunked.TRITON, chunked.CUDA, loss="float32", lse="float64"),
     reference=reference,
     baseline=torch_linear_cross_entropy,
+    second_baseline={"float32": in_order},
     make_inputs=make_inputs,
     wrong=wrong.VARIANTS,
     peers=(
