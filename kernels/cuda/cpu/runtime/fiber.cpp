@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
+#include <cstdio>
 
 namespace kernels {
 
@@ -20,7 +20,11 @@ static constexpr size_t mapping_bytes = guard_bytes + stack_bytes + stagger_byte
 // a switch. Some are left for libraries.
 static const int most_guards = [] {
     int mappings = 65530;
-    std::ifstream("/proc/sys/vm/max_map_count") >> mappings;
+    // By C's functions: an initialiser cannot count on C++'s streams where another library has brought its own.
+    if (FILE* limit = fopen("/proc/sys/vm/max_map_count", "r")) {
+        if (fscanf(limit, "%d", &mappings) != 1) mappings = 65530;
+        fclose(limit);
+    }
     return std::max(mappings - 8192, 0) / 2;
 }();
 static std::atomic<int> guards{0};
