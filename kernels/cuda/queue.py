@@ -2,8 +2,8 @@
 asynchronously, queue in shared memory: backward passes of norms.
 
 Wide rows are shared by the blocks of a cluster, and narrow ones, of one vector a thread, share warps. Rows are whole 16-byte
-vectors, of two or more matrices that are read. A kernel that says so has also rows that start and end within a vector, in all
-matrices alike: they are *peeled*.
+vectors, of two or more matrices that are read, or rows that start and end within a vector, in all matrices alike: they are
+*peeled*.
 """
 
 import functools
@@ -57,9 +57,9 @@ def queue_parameters(
     return vectors, threads, rows, stages, blocks, full
 
 
-def blocks_of_row(N: int) -> int:
-    """The blocks that share a row of N columns, 4,096 each: a power of two."""
-    return power_of_2_from(-(-N // 4_096))
+def blocks_of_row(columns: int) -> int:
+    """The blocks that share a row of so many columns, 4,096 each: a power of two."""
+    return power_of_2_from(-(-columns // 4_096))
 
 
 def peel(itemsize: int) -> int:
@@ -88,9 +88,11 @@ def fits_block(x: torch.Tensor, matrices: int = 2, peeled: bool = False, values:
     )
 
 
-def fits_cluster(x: torch.Tensor) -> bool:
+def fits_cluster(x: torch.Tensor, peeled: bool = False) -> bool:
     """Whether rows of x are for clusters: narrower ones fit a block, and wider ones are for other kernels."""
-    return bool(x.numel() and WIDEST_OF_BLOCK < x.shape[-1] <= WIDEST_OF_CLUSTER and has(x.device, "clusters"))
+    N = x.shape[-1]
+    fits = WIDEST_OF_BLOCK < N <= WIDEST_OF_CLUSTER - peeled * peel(x.itemsize)
+    return bool(x.numel() and fits and has(x.device, "clusters"))
 
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
@@ -103,17 +105,18 @@ def queue_launch(
     path: Path,
     name: str,
     x: torch.Tensor,
-    cluster: int,
     matrices: int = 2,
     peeled: bool = False,
     values: int = VALUES,
     kept: int = 0,
 ) -> tuple[Kernel, int, tuple]:
-    """A kernel that reads so many matrices, of which x is one, with `cluster` blocks to a row, so many values to a thread, and
-    so many rows kept beside the queue; G, how many groups of rows are in flight at once; and its grid, block and bytes of
-    dynamic shared memory."""
+    """A kernel that reads so many matrices, of which x is one, with a block to a row or, of what `fits_cluster`, a cluster, so
+    many values to a thread, and so many rows kept beside the queue; G, how many groups of rows are in flight at once; and its
+    grid, block and bytes of dynamic shared memory."""
     M, N = x.shape
-    columns = -(-N // cluster) + peeled * peel(x.itemsize)
+    columns = N + peeled * peel(x.itemsize)
+    cluster = blocks_of_row(columns) if WIDEST_OF_BLOCK < N else 1
+    columns = -(-columns // cluster)
     parameters: tuple[int, ...] = queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept)
     vectors, threads, rows, stages, blocks, full = parameters
     slots = blocks * multiprocessors(x.device)
@@ -130,8 +133,8 @@ def queue_launch(
     if peeled:
         parameters = *parameters[:-1], False, True  # not FULL
         if G * rows < M:  # a block has several rows, which are whole vectors apart
-            apart = VECTOR_BYTES // math.gcd(VECTOR_BYTES, rows * N * x.itemsize)
-            G = max(min(-(-G // apart) * apart, slots - slots % apart), apart)
+            apart, most = VECTOR_BYTES // math.gcd(VECTOR_BYTES, rows * N * x.itemsize), slots // cluster
+            G = max(min(-(-G // apart) * apart, most - most % apart), apart)
     shared_bytes = (matrices * stages + kept) * vectors * threads * rows * VECTOR_BYTES
     options = (f"-DCLUSTER={cluster}",)
     launched = kernel(path, name, x.dtype, *parameters, options=options, shared_bytes=shared_bytes)

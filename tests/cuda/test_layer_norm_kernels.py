@@ -155,9 +155,7 @@ def test_nothing_is_read_beyond_the_last_row(dtype, N):
 def test_a_cluster_is_full_if_its_last_block_is(N, full):
     """Of 20,476 columns seven blocks have 2,560 each, and the last one four fewer."""
     with machine.planning(TARGETS["sm_90"]):
-        launched, *_ = queue.queue_launch(
-            cuda_backward.VECTOR_SOURCE, "layer_norm_backward_vector", torch.empty(2, N), 8
-        )
+        launched, *_ = queue.queue_launch(cuda_backward.VECTOR_SOURCE, "layer_norm_backward_vector", torch.empty(2, N))
     assert launched.name.endswith(f", {full}>")
 
 

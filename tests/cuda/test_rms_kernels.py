@@ -23,7 +23,7 @@ def test_a_block_walks_over_rows(device, monkeypatch, dtype, M, N):
     for operation, gradients in ((rms_norm, (dy,)), (add_rms_norm, (dy, dh))):
         arguments = *gradients, x, weight, eps
         expected = getattr(operation.native, f"{operation.OPERATION.name}_backward")(*arguments)
-        got = operation.cuda.in_registers(*arguments, cluster=1)
+        got = operation.cuda.in_registers(*arguments)
         torch.testing.assert_close(got, expected, rtol=DTYPES[dtype], atol=DTYPES[dtype])
 
 
@@ -33,8 +33,8 @@ def test_nothing_is_read_beyond_the_last_row(dtype, N):
     dy, dh, x = (torch.randn(5, N).to(dtype) for _ in range(3))
     traces = []
     with watched(lambda *launch: traces.append(lens.trace(*launch))):
-        assert rms_norm.cuda.in_registers(dy, x, None, 1e-6, cluster=1)
-        assert add_rms_norm.cuda.in_registers(dy, dh, x, x[0].clone(), 1e-6, cluster=1)
+        assert rms_norm.cuda.in_registers(dy, x, None, 1e-6)
+        assert add_rms_norm.cuda.in_registers(dy, dh, x, x[0].clone(), 1e-6)
     assert [str(finding) for trace in traces for finding in trace.findings] == []
 
 

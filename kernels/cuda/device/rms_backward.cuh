@@ -149,10 +149,11 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
 
     partial += (long long)group * N;
     if constexpr (ROWS > 1 || PEELED) {
-        static_assert(CLUSTER == 1 || !PEELED && ROWS == 1, "a block has all columns");
+        static_assert(CLUSTER == 1 || ROWS == 1, "rows side by side start at different places");
         // Rows side by side, and threads whose peeled rows start at different places, put their sums into the space of the queue.
         __pipeline_wait_prior(0);
-        met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, N, column, inside, has);
+        const int origin = CLUSTER > 1 ? cluster_block * VECTORS * THREADS * SIZE - before : 0;
+        met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, origin, N, column, inside, has);
     } else {
         for (int k = 0; k < VECTORS; ++k)
             for (int p = 0; p < PAIRS && inside(k); ++p) *(float2*)(partial + column(k) + 2 * p) = dweight[k][p];

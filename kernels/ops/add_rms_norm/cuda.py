@@ -7,11 +7,13 @@ Rungs of the backward:
     columns   dx by rows, dweight by kernels in which a thread owns a column.
     queue     16-byte loads, all sums in registers, the next rows on their way.
     cluster   wide rows: as queue, a row shared by the blocks of a cluster.
-The last two are for rows of up to 8,192 and 32,768 columns: the one for whole 16-byte vectors, or 64 columns or more that start
-alike within one in all matrices, the other for whole vectors alone, and on a GPU of sm_90 or newer. Other rows go to `columns`.
+The last two are for rows of up to 8,192 and 32,768 columns: whole 16-byte vectors, or 64 columns or more that start alike
+within one in all matrices; `cluster` needs a GPU of sm_90 or newer. Other rows go to `columns`.
 Before all that `cluster` gives few rows to a kernel of their own (add_rms_norm_backward_few.cu).
 """
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.few import few_gradients
-from kernels.cuda.queue import blocks_of_row, can_be_peeled, cluster_unsupported, fits_block, fits_cluster, queue_launch
+from kernels.cuda.queue import can_be_peeled, cluster_unsupported, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
     NORM_COLUMNS,
@@ -39,6 +41,7 @@ FILE, SPLIT, QUEUE, FEW = (
     Path(__file__).with_name(f"add_rms_norm{name}.cu") for name in ("", "_split", "_backward_queue", "_backward_few")
 )
 MATRICES = 3  # that a backward reads: dy, dh and h
+FITS_BLOCK = partial(fits_block, matrices=MATRICES)
 WIDE = 8_192  # columns beyond which a multiprocessor has registers for one row or two
 WIDEST_KEPT, WIDEST_ODD = 32_768, 16_384  # columns that registers keep: fewer where values are loaded one by one
 VALUES = 16  # of a row that a thread holds where not all rows are there at a time, so that several are
@@ -100,35 +103,33 @@ def columns(dy, dh, h, weight, eps):
     return dx, dresidual, dweight
 
 
-def in_registers(dy, dh, h, weight, eps, cluster: int):
-    """The gradients by add_rms_norm_backward_queue.cu, with `cluster` blocks to a row; None where the rows do not fit."""
+def in_registers(dy, dh, h, weight, eps, fits: Callable[..., bool] = FITS_BLOCK):
+    """The gradients by add_rms_norm_backward_queue.cu; None where the rows do not fit a block, or a cluster."""
     dys, dhs, rows, columns = as_rows(dy), as_rows(dh), as_rows(h), as_columns(weight)
     peeled = not in_vectors(h.shape[-1], dys, dhs, rows, columns)
-    if peeled and not (fits_block(h, MATRICES, peeled=True) and can_be_peeled(dys, dhs, rows)):
+    if not fits(h, peeled=peeled) or (peeled and not can_be_peeled(dys, dhs, rows)):
         return None
     dx, dresidual, dweight = map(empty_contiguous, (h, h, weight))
-    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, cluster, MATRICES, peeled)
+    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, MATRICES, peeled)
     M, N = rows.shape
-    partial = torch.empty((G, 1, N), dtype=torch.float32, device=h.device)
+    sums = torch.empty((G, 1, N), dtype=torch.float32, device=h.device)
     strides = dys.stride(0), dhs.stride(0), rows.stride(0)
-    arguments = (dys, dhs, rows, columns, dx, dresidual, partial, *strides, M, N, np.float32(eps))
+    arguments = (dys, dhs, rows, columns, dx, dresidual, sums, *strides, M, N, np.float32(eps))
     launched(grid, block, arguments, shared_mem=shared_bytes)
-    column_sums(partial, dweight)
+    column_sums(sums, dweight)
     return dx, dresidual, dweight
 
 
 def queue(dy, dh, h, weight, eps):
     """Deterministic on one kind of GPU: which rows a block adds up, and in which order, is fixed."""
-    queued = fits_block(h, MATRICES) and in_registers(dy, dh, h, weight, eps, cluster=1)
-    return queued or columns(dy, dh, h, weight, eps)
+    return in_registers(dy, dh, h, weight, eps) or columns(dy, dh, h, weight, eps)
 
 
 def cluster(dy, dh, h, weight, eps):
     """Deterministic on one kind of GPU, as `queue`."""
     matrices = as_rows(dy), as_rows(dh), as_rows(h), as_columns(weight), eps
-    clustered = fits_cluster(h) and in_registers(*matrices, blocks_of_row(h.shape[-1]))
     found = few_gradients(FEW, matrices[:3], matrices[3], eps, sums=matrices[3:4], like_x=2)
-    dx, dresidual, dweight = found or clustered or queue(*matrices)
+    dx, dresidual, dweight = found or in_registers(*matrices, fits_cluster) or queue(*matrices)
     return dx.view(h.shape), dresidual.view(h.shape), dweight
 
 

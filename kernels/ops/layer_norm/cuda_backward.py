@@ -7,12 +7,13 @@ Rungs, plain to best:
     cluster     wide rows: as queue, a row shared by the blocks of a cluster.
 
 Each takes (dy, x, weight, bias, eps) and gives (dx, dweight or None, dbias or None). The third is for rows of up to 8,192
-columns which start alike in all matrices: narrow ones with a 16-byte vector, others anywhere in one. The last needs rows of
-whole vectors, up to 32,768 columns, and a GPU of sm_90 or newer. Other rows go from `queue` to `partials`, and from `cluster`,
+columns which start alike in all matrices: narrow ones with a 16-byte vector, others anywhere in one. The last is for wider ones
+of them, up to 32,768 columns, and needs a GPU of sm_90 or newer. Other rows go from `queue` to `partials`, and from `cluster`,
 where they are not narrow, to the kernels of cuda_split.py, as do few rows for clusters. Before all that the last rung
 gives few rows to a kernel of their own.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.few import few_gradients
 from kernels.cuda.includes import with_includes
-from kernels.cuda.queue import NARROWEST_PEELED, blocks_of_row, can_be_peeled, fits_block, fits_cluster, queue_launch
+from kernels.cuda.queue import NARROWEST_PEELED, can_be_peeled, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
     NARROW_THREADS,
@@ -85,12 +86,15 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
     return dx, dweight, dbias
 
 
-def in_registers(dy, x, weight, bias, eps, cluster: int = 1, peeled: bool = False) -> Gradients:
-    """The gradients by the kernel of layer_norm_backward_vector.cu, with `cluster` blocks to a row of the matrices dy and x."""
+def in_registers(dy, x, weight, bias, eps, fits: Callable[..., bool] = fits_block) -> Gradients | None:
+    """The gradients by layer_norm_backward_vector.cu; None where the rows of the matrices do not fit a block, or a cluster."""
+    peeled = not in_vectors(x.shape[-1], dy, x, weight)
+    if not fits(x, peeled=peeled) or (peeled and not can_be_peeled(dy, x)):
+        return None
     dx, dweight, dbias = empty_gradients(x, weight, bias)
     M, N = x.shape
     name = "layer_norm_backward_vector"
-    launched, G, (grid, block, shared_bytes) = queue_launch(VECTOR_SOURCE, name, x, cluster, peeled=peeled)
+    launched, G, (grid, block, shared_bytes) = queue_launch(VECTOR_SOURCE, name, x, peeled=peeled)
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))
     launched(grid, block, arguments, shared_mem=shared_bytes)
@@ -100,14 +104,8 @@ def in_registers(dy, x, weight, bias, eps, cluster: int = 1, peeled: bool = Fals
 
 def queued(dy, x, weight, bias, eps) -> Gradients | None:
     """The gradients with a block to a row; None where the rows do not fit."""
-    if not x.numel():
-        return None
-    dys, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-    peeled = not in_vectors(x.shape[-1], dys, rows, columns)
-    if not fits_block(x, peeled=peeled) or (peeled and not can_be_peeled(dys, rows)):
-        return None
-    dx, dweight, dbias = in_registers(dys, rows, columns, bias, eps, peeled=peeled)
-    return dx.view(x.shape), dweight, dbias
+    found = in_registers(as_rows(dy), as_rows(x), as_columns(weight), bias, eps) if x.numel() else None
+    return found and (found[0].view(x.shape), *found[1:])
 
 
 def queue(dy, x, weight, bias, eps) -> Gradients:
@@ -143,9 +141,8 @@ def many(dy, x, weight, bias, eps) -> Gradients:
         return gradients
     # Of few rows a cluster would walk over two or three: each is divided among more blocks instead.
     walks = not few_rows(M, x.device, rows_per_multiprocessor=2)
-    if walks and fits_cluster(x) and in_vectors(N, dy, x, weight):
-        return in_registers(dy, x, weight, bias, eps, blocks_of_row(N))
-    return split_backward(dy, x, weight, bias, eps)
+    found = in_registers(dy, x, weight, bias, eps, fits_cluster) if walks else None
+    return found or split_backward(dy, x, weight, bias, eps)
 
 
 def cluster(dy, x, weight, bias, eps) -> Gradients:

@@ -183,11 +183,12 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
 
     partial += (long long)group * 2 * N;
     if constexpr (ROWS > 1 || PEELED) {
-        static_assert(CLUSTER == 1 || !PEELED && ROWS == 1, "a block has all columns");
+        static_assert(CLUSTER == 1 || ROWS == 1, "rows side by side start at different places");
         // Rows side by side, and threads whose peeled rows start at different places, put their sums into the space of the queue.
         __pipeline_wait_prior(0);
-        met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, N, column, inside, has);
-        met_by_column<SIZE, THREADS, ROWS>(dbias, (float*)queue, partial + N, N, column, inside, has);
+        const int origin = CLUSTER > 1 ? warp / WARPS * VECTORS * THREADS * SIZE - before : 0;
+        met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, origin, N, column, inside, has);
+        met_by_column<SIZE, THREADS, ROWS>(dbias, (float*)queue, partial + N, origin, N, column, inside, has);
     } else {
         for (int k = 0; k < VECTORS; ++k)
             for (int p = 0; p < PAIRS && inside(k); ++p) {

@@ -7,7 +7,8 @@ Rungs of the backward:
     columns   statistics by rows, then all else by columns.
     queue     dy and x are read once, by 16-byte loads, the next rows on their way meanwhile.
 Rows too wide for `kept` go to `reread`. `queue` is for rows of up to 8,192 columns, whole 16-byte vectors, or 64 columns or
-more that start alike within one in dy and x; others go to `columns`.
+more that start alike within one in dy and x, and on a GPU of sm_90 or newer for up to 32,768, by clusters of blocks; others go
+to `columns`.
 """
 
 from pathlib import Path
@@ -17,7 +18,7 @@ import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.includes import DEVICE, with_includes
-from kernels.cuda.queue import can_be_peeled, fits_block, queue_launch
+from kernels.cuda.queue import WIDEST_OF_BLOCK, can_be_peeled, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
     block_of_rows,
@@ -38,6 +39,7 @@ KEPT = {
     "values": 16,
     "kept": 2,
 }  # what a thread of `queue` has of a row, and the rows beside its queue: weight and bias
+KEPT_OF_CLUSTER = {"kept": 2}  # where more values of a thread leave a lane for each warp that has part of a row
 # Rows that are no whole vectors, and too few for a queue (book/results/tried/queues_and_few.json).
 FEW_PEELED = 32
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
@@ -93,10 +95,12 @@ def queue(dy, x, weight, bias, eps):
     dys, rows, weights, biases = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
     peeled = not in_vectors(N, dys, rows, weights, biases)
-    if not fits_block(rows, peeled=peeled, **KEPT) or (peeled and (M <= FEW_PEELED or not can_be_peeled(dys, rows))):
+    kept = KEPT if N <= WIDEST_OF_BLOCK else KEPT_OF_CLUSTER
+    fits = fits_block(rows, peeled=peeled, **kept) or fits_cluster(rows, peeled)
+    if not fits or (peeled and (M <= FEW_PEELED or not can_be_peeled(dys, rows))):
         return columns(dy, x, weight, bias, eps)
     dx, dweight, dbias = map(empty_contiguous, (x, weight, bias))
-    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, 1, peeled=peeled, **KEPT)
+    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, peeled=peeled, **kept)
     partial = rows.new_empty((G, 2, N), dtype=torch.float32)
     arguments = (dys, rows, weights, biases, dx, partial, dys.stride(0), rows.stride(0), M, N, np.float32(eps))
     launched(grid, block, arguments, shared_mem=shared_bytes)

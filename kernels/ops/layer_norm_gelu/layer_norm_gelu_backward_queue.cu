@@ -6,6 +6,9 @@
 // barriers, one for what is known of x, and one for the sums over g = dh * weight, which take the mean and rstd. Of narrow rows
 // a warp has one or several, and no barrier is needed.
 //
+// CLUSTER blocks share a row, each holding part of its columns; with more than 1 they exchange what they know through each
+// other's shared memory, which only a GPU of sm_90 or newer does.
+//
 // PEELED rows may start and end within a vector, those of dy, x and dx alike, and a block steps over whole vectors from one of
 // its rows to the next: so all rows of a thread start at the same place within one, and its columns stay its own. A vector that
 // is shared with a neighbouring row is copied as a whole; what is the neighbour's in it then counts as zeros.
@@ -13,6 +16,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "activations.cuh"
+#include "cluster.cuh"
 #include "met_by_column.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
@@ -33,34 +37,53 @@ __device__ Part merged(const Part* parts, float columns, int N)
     return {near, rest, warp_sum<WIDTH>(part.squares + columns * apart * apart)};
 }
 
-// Blocks of (THREADS, ROWS) threads, whole warps; THREADS is a power of two, and ROWS is 1 if that is more than 32. VECTORS is no
-// more than a row asks for. partial is G×2×N for G blocks. (2 * STAGES + 2) * VECTORS * THREADS * ROWS * 16 bytes of
-// dynamic shared memory.
+// Told to all blocks of the cluster: what this warp knows, in the place of `warp`.
+template <typename P>
+__device__ void tell(P* parts, int warp, P part)
+{
+    const int lane = threadIdx.x % 32;
+#if CLUSTER > 1
+    auto cluster = cooperative_groups::this_cluster();
+    if (lane < CLUSTER) *cluster.map_shared_rank(&parts[warp], lane) = part;
+    cluster.sync();
+#else
+    if (lane == 0) parts[warp] = part;
+    __syncthreads();
+#endif
+}
+
+// A multiple of CLUSTER blocks of (THREADS, ROWS) threads, whole warps; THREADS is a power of two, and ROWS is 1 if that is more
+// than 32. VECTORS is no more than a row asks for. partial is G×2×N, with G = gridDim.x / CLUSTER. (2 * STAGES + 2) * VECTORS *
+// THREADS * ROWS * 16 bytes of dynamic shared memory.
 template <typename T, int VECTORS, int THREADS, int ROWS, int STAGES, int BLOCKS, bool FULL, bool PEELED = false>
-__global__ void __launch_bounds__(THREADS* ROWS, BLOCKS)
+__global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     layer_norm_gelu_backward_queue(const T* dy, const T* x, const T* weight, const T* bias, T* dx, float* partial,
                                    long long dy_stride, long long x_stride, long long M, int N, float eps)
 {
     constexpr int SIZE = Vector<T>::SIZE, PAIRS = Vector<T>::PAIRS;
     constexpr int LANES = THREADS < 32 ? THREADS : 32, WARP_ROWS = 32 / LANES;  // of a warp: lanes of a row, and rows
-    constexpr int PARTS = THREADS / LANES;
+    constexpr int WARPS = THREADS / LANES, PARTS = CLUSTER * WARPS;
     extern __shared__ uint4 queue[];
     __shared__ Part parts[PARTS];
     __shared__ float2 g_parts[PARTS];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const long long first = (long long)blockIdx.x * ROWS + threadIdx.y, step = (long long)gridDim.x * ROWS;
+    const int lane = threadIdx.x % 32, cluster_block = blockIdx.x % CLUSTER, warp = cluster_block * WARPS + threadIdx.x / 32;
+    const int G = gridDim.x / CLUSTER, group = blockIdx.x / CLUSTER;
+    const long long first = (long long)group * ROWS + threadIdx.y, step = (long long)G * ROWS;
     // The columns of the row before that are in the first vector of each row.
     const int before = PEELED ? first * N % SIZE : 0;
 
-    // Of a thread's vectors the last alone may be behind the row's end, and two of them beyond it in part.
-    auto column = [&](int k) { return (k * THREADS + (int)threadIdx.x) * SIZE - before; };
-    auto inside = [&](int k) { return FULL || k < VECTORS - 1 || column(k) < N; };
+    // Of a thread's vectors the last alone may be behind the row's end, and two of them beyond it in part; in a cluster's last
+    // block any may.
+    auto column = [&](int k) { return ((cluster_block * VECTORS + k) * THREADS + (int)threadIdx.x) * SIZE - before; };
+    auto inside = [&](int k) { return FULL || (CLUSTER == 1 && k < VECTORS - 1) || column(k) < N; };
     auto has = [&](int k, int j) { return !PEELED || (0 <= column(k) + j && column(k) + j < N); };
-    auto whole = [&](int k) { return !PEELED || ((k > 0 || has(k, 0)) && (k < VECTORS - 2 || has(k, SIZE - 1))); };
+    auto whole = [&](int k) {
+        return !PEELED || ((k > 0 || has(k, 0)) && ((CLUSTER == 1 && k < VECTORS - 2) || has(k, SIZE - 1)));
+    };
     auto columns_of = [&](int warp) {
         int columns = 0;
         for (int k = 0; k < VECTORS; ++k) {
-            const int begin = (k * PARTS + warp) * LANES * SIZE - before;
+            const int begin = ((warp / WARPS * VECTORS + k) * WARPS + warp % WARPS) * LANES * SIZE - before;
             columns += max(min(N, begin + LANES * SIZE) - max(begin, 0), 0);
         }
         return columns;
@@ -93,6 +116,9 @@ __global__ void __launch_bounds__(THREADS* ROWS, BLOCKS)
             *biases(k) = PEELED ? load_columns_at(bias, column(k), N, 0.0f) : load(bias + column(k));
         }
     float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
+#if CLUSTER > 1
+    cooperative_groups::this_cluster().sync();  // all blocks of it are there before one writes to another
+#endif
 
     int stage = 0;
     // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
@@ -140,8 +166,7 @@ __global__ void __launch_bounds__(THREADS* ROWS, BLOCKS)
         row.rest = rest * warp_share;
         row.squares = warp_sum<LANES>(squares.x + squares.y) - rest * row.rest;
         if constexpr (PARTS > 1) {
-            if (lane == 0) parts[warp] = row;
-            __syncthreads();
+            tell(parts, warp, row);
             row = merged<PARTS>(parts, slot_columns, N);
         }
         const float rstd = rstd_of(row.squares * share, eps);
@@ -169,8 +194,7 @@ __global__ void __launch_bounds__(THREADS* ROWS, BLOCKS)
         float2 g_row = {warp_sum<LANES>(g_sum.x + g_sum.y), warp_sum<LANES>(gn_sum.x + gn_sum.y)};
         if constexpr (PARTS > 1) {
             // The other barrier is between what is read of a row here and what is written of the next.
-            if (lane == 0) g_parts[warp] = g_row;
-            __syncthreads();
+            tell(g_parts, warp, g_row);
             g_row = g_parts[lane % PARTS];
             g_row = {warp_sum<PARTS>(g_row.x), warp_sum<PARTS>(g_row.y)};
         }
@@ -202,7 +226,8 @@ __global__ void __launch_bounds__(THREADS* ROWS, BLOCKS)
 
     // Rows side by side, and threads whose peeled rows start at different places, put their sums into the space of the queue.
     __pipeline_wait_prior(0);
-    partial += 2ll * blockIdx.x * N;
-    met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, N, column, inside, has);
-    met_by_column<SIZE, THREADS, ROWS>(dbias, (float*)queue, partial + N, N, column, inside, has);
+    partial += 2ll * group * N;
+    const int origin = CLUSTER > 1 ? cluster_block * VECTORS * THREADS * SIZE - before : 0;
+    met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, origin, N, column, inside, has);
+    met_by_column<SIZE, THREADS, ROWS>(dbias, (float*)queue, partial + N, origin, N, column, inside, has);
 }

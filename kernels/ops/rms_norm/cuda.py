@@ -8,10 +8,10 @@ Rungs of the backward:
     columns   dx by rows, dweight by kernels in which a thread owns a column.
     queue     16-byte loads, all sums in registers, the next rows on their way.
     cluster   wide rows: as queue, a row shared by the blocks of a cluster.
-The last two are for rows of up to 8,192 and 32,768 columns: the one for whole 16-byte vectors, or 64 columns or more that start
-alike within one in all matrices, the other for whole vectors alone, and on a GPU of sm_90 or newer. Other rows go to `columns`,
-and rows too wide for `kept` to `reread`. Before all that `cluster` gives few rows to a kernel of their own
-(rms_norm_backward_few.cu), and many rows too narrow to be peeled (rms_norm_backward_narrow.cu).
+The last two are for rows of up to 8,192 and 32,768 columns: whole 16-byte vectors, or 64 columns or more that start alike
+within one in all matrices; `cluster` needs a GPU of sm_90 or newer. Other rows go to `columns`, and rows too wide for
+`kept` to `reread`. Before all that `cluster` gives few rows to a kernel of their own (rms_norm_backward_few.cu), and many rows
+too narrow to be peeled (rms_norm_backward_narrow.cu).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,6 @@ from kernels.cuda.few import few_gradients
 from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.queue import (
     NARROWEST_PEELED,
-    blocks_of_row,
     can_be_peeled,
     cluster_unsupported,
     fits_block,
@@ -132,14 +131,14 @@ def columns(dy, x, weight, eps):
     return dx, dweight
 
 
-def in_registers(dy, x, weight, eps, cluster: int):
-    """The gradients by rms_norm_backward_queue.cu, with `cluster` blocks to a row; None where the rows do not fit."""
+def in_registers(dy, x, weight, eps, fits: Callable[..., bool] = fits_block):
+    """The gradients by rms_norm_backward_queue.cu; None where the rows do not fit a block, or a cluster."""
     dys, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
     peeled = not in_vectors(x.shape[-1], dys, rows, columns)
-    if peeled and not (fits_block(x, peeled=True) and can_be_peeled(dys, rows)):
+    if not fits(x, peeled=peeled) or (peeled and not can_be_peeled(dys, rows)):
         return None
     dx, dweight = empty_contiguous(x), None if weight is None else empty_contiguous(weight)
-    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, cluster, peeled=peeled)
+    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, peeled=peeled)
     M, N = rows.shape
     partial = torch.empty((G, 1, N), dtype=torch.float32, device=x.device)
     arguments = (dys, rows, columns, dx, partial, dys.stride(0), rows.stride(0), M, N, np.float32(eps))
@@ -150,7 +149,7 @@ def in_registers(dy, x, weight, eps, cluster: int):
 
 def queue(dy, x, weight, eps):
     """Deterministic on one kind of GPU, as `columns`."""
-    return (fits_block(x) and in_registers(dy, x, weight, eps, cluster=1)) or columns(dy, x, weight, eps)
+    return in_registers(dy, x, weight, eps) or columns(dy, x, weight, eps)
 
 
 def narrow_gradients(dy, x, weight, eps):
@@ -177,8 +176,7 @@ def cluster(dy, x, weight, eps):
     """Deterministic on one kind of GPU, as `columns`."""
     matrices = as_rows(dy), as_rows(x), as_columns(weight), eps
     found = few_gradients(FEW, matrices[:2], matrices[2], eps, sums=matrices[2:3]) or narrow_gradients(*matrices)
-    clustered = fits_cluster(x) and in_registers(*matrices, blocks_of_row(x.shape[-1]))
-    dx, dweight = found or clustered or queue(*matrices)
+    dx, dweight = found or in_registers(*matrices, fits_cluster) or queue(*matrices)
     return dx.view(x.shape), dweight
 
 
