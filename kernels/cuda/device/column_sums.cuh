@@ -15,6 +15,7 @@ __global__ void column_sums(const float* partial, T* first, T* second, int G, in
     int j = blockIdx.x * 32 + threadIdx.x;
     float sum = 0.0f;
     if (j < SUMS * N)
+#pragma unroll 8  // loads on their way at once
         for (int g = threadIdx.y; g < G; g += 32) sum += partial[(long long)g * SUMS * N + j];
     lane_sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();

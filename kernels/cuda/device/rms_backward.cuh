@@ -156,6 +156,8 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
         met_by_column<SIZE, THREADS, ROWS>(dweight, (float*)queue, partial, origin, N, column, inside, has);
     } else {
         for (int k = 0; k < VECTORS; ++k)
-            for (int p = 0; p < PAIRS && inside(k); ++p) *(float2*)(partial + column(k) + 2 * p) = dweight[k][p];
+            for (int p = 0; p < PAIRS && inside(k); p += 2)
+                *(float4*)(partial + column(k) + 2 * p) = {dweight[k][p].x, dweight[k][p].y, dweight[k][p + 1].x,
+                                                           dweight[k][p + 1].y};
     }
 }

@@ -191,9 +191,12 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
         met_by_column<SIZE, THREADS, ROWS>(dbias, (float*)queue, partial + N, origin, N, column, inside, has);
     } else {
         for (int k = 0; k < VECTORS; ++k)
-            for (int p = 0; p < PAIRS && inside(k); ++p) {
-                *(float2*)(partial + column(k) + 2 * p) = dweight[k][p];
-                *(float2*)(partial + N + column(k) + 2 * p) = dbias[k][p];
+            for (int p = 0; p < PAIRS && inside(k); p += 2) {
+                auto store = [&](float* to, const float2* pairs) {
+                    *(float4*)(to + column(k) + 2 * p) = {pairs[p].x, pairs[p].y, pairs[p + 1].x, pairs[p + 1].y};
+                };
+                store(partial, dweight[k]);
+                store(partial + N, dbias[k]);
             }
     }
 }
