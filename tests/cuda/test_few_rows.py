@@ -1,4 +1,5 @@
-"""Backwards of norms over few rows: by one block where it has room for all, and otherwise by one for each row or several."""
+"""Backwards of norms over few rows: by one block where it has room for all, and otherwise by one for each row or several; of
+layer norm some by blocks that have rows and blocks that have columns."""
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from kernels.check import Truth
 from kernels.cuda.kernel import watched
 from kernels.operation import Case, operation
 from kernels.ops import add_rms_norm, layer_norm, rms_norm
+from kernels.ops.layer_norm import cuda_stripes
 
 EPS = 1e-5
 DTYPES = {torch.float32: 3e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
@@ -17,7 +19,8 @@ NORMS = {
     "add_rms_norm": (add_rms_norm.cuda.cluster, add_rms_norm.native.add_rms_norm_backward),
 }
 ONE_BLOCK = [(1, 1), (1, 298), (3, 607), (100, 17), (900, 3), (5, 768), (2, 4096)]
-BLOCKS = [(16, 3119), (41, 211), (2, 8191), (7, 768), (300, 520), (1000, 40), (140, 8192)]
+STRIPES = [(18, 619), (153, 26), (41, 211), (200, 17), (8, 500), (60, 60), (250, 64), (16, 1024), (100, 39)]
+BLOCKS = [(16, 3119), (2, 8191), (7, 768), (300, 520), (1000, 40), (140, 8192)]
 
 
 def made(norm, M, N, dtype, device):
@@ -43,13 +46,25 @@ def assert_right(norm, tensors):
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(("M", "N"), ONE_BLOCK + BLOCKS)
+@pytest.mark.parametrize(("M", "N"), ONE_BLOCK + STRIPES + BLOCKS)
 def test_few_rows_are_right(device, norm, dtype, M, N):
     tensors, launches = made(norm, M, N, dtype, device), []
     assert_right(norm, tensors)
     with watched(lambda *launch: launches.append(launch)):
         NORMS[norm][0](*tensors, EPS)
-    assert len(launches) == (1 if (M, N) in ONE_BLOCK else 2)
+    striped = norm == "layer_norm" and (M, N) in STRIPES
+    assert len(launches) == (1 if (M, N) in ONE_BLOCK or striped else 2)
+    assert not striped or launches[0][0].name.count(",") == 6  # the kernel's parameters, with STRIPE_PACKS
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_a_block_of_columns_has_room_for_all_rows(size):
+    for M in range(1, 300):
+        for N in range(size, 1_500, size):
+            if found := cuda_stripes.stripe_parameters(M, N, size):
+                packs, lanes = found
+                assert M * lanes <= 1_024 and (packs - 1) * lanes * size < N <= packs * lanes * size <= 32 * lanes
+                assert lanes in (4, 8, 16, 32)
 
 
 @pytest.mark.parametrize(
@@ -78,3 +93,14 @@ def test_a_first_value_far_from_the_others_costs_no_bits(device, name, level):
     inputs["x"][:, 0] = 60
     failure = Truth(op, case, inputs).judge(op.default(level)).failure
     assert failure is None, failure
+
+
+@pytest.mark.parametrize("M", [12, 90])
+def test_blocks_of_columns_have_the_whole_mean(device, M):
+    """1 / N is rounded, which a mean far from 0 makes large."""
+    dy, x, weight, bias = made("layer_norm", M, 122, torch.float32, device)
+    half = (torch.randn(M, 61, generator=torch.Generator().manual_seed(M)) * 4).round().to(device) / 4  # sums are exact
+    x = torch.cat([6_007 + half, 6_007 - half], 1)
+    _, expected, _ = layer_norm.native.layer_norm_backward(*(one.double() for one in (dy, x, weight, bias)), EPS)
+    _, dweight, _ = layer_norm.cuda_backward.cluster(dy, x, weight, bias, EPS)
+    torch.testing.assert_close(dweight.double(), expected, rtol=3e-5, atol=3e-5)

@@ -16,7 +16,8 @@ using Meeting = float[VALUES * (MOST_THREADS + 32)];
 template <int SIZE, int PACKS, int ROWS, int LANES>
 struct Few {
     static constexpr int PART_COLUMNS = PACKS * LANES * SIZE;
-    int lane = threadIdx.x % LANES, part = threadIdx.x / LANES, parts = blockDim.x / LANES;
+    int lane = threadIdx.x % LANES, part = threadIdx.x / LANES;
+    int parts = LANES < 32 ? 1 : blockDim.x / LANES;  // where the compiler knows it, there is no code for several
 
     __device__ int column(int p) const
     {

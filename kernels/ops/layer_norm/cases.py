@@ -21,6 +21,7 @@ CASES = row_cases(
         *each((4, 96), params={"bias": None}),
         *each((4, 96), params={"weight": None, "bias": None}),
         *each((2, LONG - 1)),
+        *each((12, 200), (150, 26)),  # few rows, but too many for one block
     )
 )
 

@@ -35,9 +35,10 @@ from kernels.cuda.rows import (
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
-from kernels.ops.layer_norm import cuda_split
+from kernels.ops.layer_norm import cuda_split, cuda_stripes
 from kernels.ops.layer_norm.cases import too_many_atomics
 from kernels.ops.layer_norm.cuda_split import BACKWARD_SPLIT, split_backward
+from kernels.ops.layer_norm.cuda_stripes import striped
 from kernels.ops.layer_norm.native import Gradients
 from kernels.row_parts import NARROWEST, few_rows
 from kernels.unsupported import first_of, needs_compiler
@@ -148,7 +149,8 @@ def many(dy, x, weight, bias, eps) -> Gradients:
 def cluster(dy, x, weight, bias, eps) -> Gradients:
     """Deterministic on one kind of GPU: which rows a block or cluster adds up, and in which order, is fixed."""
     dys, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-    found = few_gradients(FEW_SOURCE, (dys, rows), columns, eps, sums=(columns, bias))
+    found = striped(FEW_SOURCE, dys, rows, columns, bias, eps)
+    found = found or few_gradients(FEW_SOURCE, (dys, rows), columns, eps, sums=(columns, bias))
     dx, dweight, dbias = found or many(dys, rows, columns, bias, eps)
     return dx.view(x.shape), dweight, dbias
 
@@ -188,6 +190,7 @@ BACKWARD = (
             *with_includes(NARROW_SOURCE),
             *with_includes(BACKWARD_SPLIT),
             Path(cuda_split.__file__),
+            Path(cuda_stripes.__file__),
         ),
         needs_compiler,
     ),

@@ -2,18 +2,26 @@
 // The formulas stand in layer_norm_backward.cu.
 //
 // All of dy, x and weight is asked for at once, and stays in registers. Where one block has room for all rows, its sums of
-// columns are dweight and dbias, and there is no second kernel.
+// columns are dweight and dbias, and there is no second kernel. Nor is there where other blocks of the same launch add up columns
+// (layer_norm_backward_stripe.cuh).
 
 #include "few.cuh"
 #include "layer_norm_backward_row.cuh"
+#include "layer_norm_backward_stripe.cuh"
 
-// partial is G×2×N for G blocks, if there are several.
-template <typename T, int SIZE, int PACKS, int ROWS, int LANES>
-__global__ void __launch_bounds__(MOST_THREADS, 1)
+// partial is G×2×N for G blocks, if there are several. With STRIPE_PACKS it is null, and behind the blocks that have rows
+// there is one for each stripe of columns.
+template <typename T, int SIZE, int PACKS, int ROWS, int LANES, int STRIPE_PACKS = 0, int STRIPE_LANES = 32>
+__global__ void __launch_bounds__(STRIPE_PACKS > 0 ? THREADS_OF_STRIPE : MOST_THREADS, 1)
     layer_norm_backward_few(const T* dy, const T* x, const T* weight, T* dx, T* dweight, T* dbias, float* partial,
                             long long dy_stride, long long x_stride, long long M, int N, float eps)
 {
-    __shared__ Part parts[ROWS][MOST_THREADS / 32];
+    if constexpr (STRIPE_PACKS > 0) {
+        const int stripe = blockIdx.x - (gridDim.x - stripes(N));
+        if (stripe >= 0)
+            return stripe_sums<SIZE, STRIPE_PACKS, STRIPE_LANES>(dy, x, dweight, dbias, dy_stride, x_stride, M, N, stripe, eps);
+    }
+    __shared__ Part parts[ROWS][(STRIPE_PACKS > 0 ? THREADS_OF_STRIPE : MOST_THREADS) / 32];
     __shared__ Meeting<PACKS * SIZE> meeting;
     const Few<SIZE, PACKS, ROWS, LANES> mine;
     const int part_columns = columns_of(mine.part, mine.PART_COLUMNS, N);
@@ -84,6 +92,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
             }
             store_floats(dx + mine.row(k) * N + mine.column(p), out);
         }
+    if (STRIPE_PACKS > 0) return;
     partial += 2ll * blockIdx.x * N;
     if (dweight || gridDim.x > 1) mine.add_up(dweights, meeting, dweight, partial, N);
     if (dbias || gridDim.x > 1) mine.add_up(dbiases, meeting, dbias, partial + N, N);
