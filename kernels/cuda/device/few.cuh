@@ -5,11 +5,11 @@
 #include "packs.cuh"
 #include "reductions.cuh"
 
-constexpr int MOST_THREADS = 512;  // of a block
+constexpr int MOST_THREADS = 512;  // of a block, unless it is said otherwise
 
 // Room for some values of each thread: see Few::place.
-template <int VALUES>
-using Meeting = float[VALUES * (MOST_THREADS + 32)];
+template <int VALUES, int THREADS = MOST_THREADS>
+using Meeting = float[VALUES * (THREADS + 32)];
 
 // The values of a thread, in blocks of (a row's threads, rows), whole warps a row or LANES of one: PACKS packs of SIZE in each of
 // ROWS rows. The threads of a warp have a part of the row.
@@ -48,7 +48,7 @@ struct Few {
     // Adds up what the threads of a column have, always in the same order: to a vector, or, where there are more blocks than one,
     // to this block's row of partial. A thread then has a column, so that neighbours store neighbours.
     template <typename T>
-    __device__ void add_up(const Floats<SIZE> (&sums)[PACKS], Meeting<PACKS * SIZE>& meeting, T* to, float* partial, int N) const
+    __device__ void add_up(const Floats<SIZE> (&sums)[PACKS], float* meeting, T* to, float* partial, int N) const
     {
         const int threads = blockDim.x * blockDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
         if (blockDim.y == 1) {  // there is nothing to add

@@ -1,4 +1,4 @@
-"""Level 5: the Python side of layer_norm_gelu.cu and layer_norm_gelu_backward_queue.cu.
+"""Level 5: the Python side of layer_norm_gelu.cu, layer_norm_gelu_backward_queue.cu and layer_norm_gelu_backward_few.cu.
 
 Rungs of the forward, plain to best:
     reread    one block a row, which reads it three times.
@@ -8,7 +8,7 @@ Rungs of the backward:
     queue     dy and x are read once, by 16-byte loads, the next rows on their way meanwhile.
 Rows too wide for `kept` go to `reread`. `queue` is for rows of up to 8,192 columns, whole 16-byte vectors, or 64 columns or
 more that start alike within one in dy and x, and on a GPU of sm_90 or newer for up to 32,768, by clusters of blocks; others go
-to `columns`.
+to `columns`. Before that so few rows that one block has all of them, wherever they start, go to a kernel of their own.
 """
 
 from pathlib import Path
@@ -17,10 +17,12 @@ import numpy as np
 import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
+from kernels.cuda.few import ALONE, VALUES_OF_ROW, few_parameters
 from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.queue import WIDEST_OF_BLOCK, can_be_peeled, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
+    MOST_THREADS,
     block_of_rows,
     column_blocks_of_packs,
     column_sums,
@@ -34,7 +36,9 @@ from kernels.row_parts import at_once
 from kernels.unsupported import needs_compiler
 from kernels.vectors import in_vectors, pack_size
 
-FILE, QUEUE = (Path(__file__).with_name(f"layer_norm_gelu{name}.cu") for name in ("", "_backward_queue"))
+FILE, QUEUE, FEW = (
+    Path(__file__).with_name(f"layer_norm_gelu{name}.cu") for name in ("", "_backward_queue", "_backward_few")
+)
 KEPT = {
     "values": 16,
     "kept": 2,
@@ -90,8 +94,30 @@ def columns(dy, x, weight, bias, eps):
     return dx, dweight, dbias
 
 
+def few(dy, x, weight, bias, eps):
+    """The gradients by one block; None of matrices that are not for it."""
+    dys, rows, weights, biases = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
+    M, N = rows.shape
+    if not 0 < M * N <= ALONE:
+        return None
+    size = min(pack_size(N, dys, rows, weights, biases), VALUES_OF_ROW)
+    (packs, _, lanes), (threads, together) = few_parameters(N, size, 1)
+    height = -(-M // together) * together  # whole warps
+    if threads * height > MOST_THREADS:
+        return None
+    dx, dweight, dbias = map(empty_contiguous, (x, weight, bias))
+    arguments = (dys, rows, weights, biases, dx, dweight, dbias, dys.stride(0), rows.stride(0), M, N, np.float32(eps))
+    kernel(FEW, FEW.stem, x.dtype, size, packs, lanes)((1,), (threads, height), arguments)
+    return dx, dweight, dbias
+
+
 def queue(dy, x, weight, bias, eps):
     """Deterministic on one kind of GPU, as `columns`."""
+    return few(dy, x, weight, bias, eps) or queued(dy, x, weight, bias, eps)
+
+
+def queued(dy, x, weight, bias, eps):
+    """The gradients of more rows."""
     dys, rows, weights, biases = as_rows(dy), as_rows(x), as_columns(weight), as_columns(bias)
     M, N = rows.shape
     peeled = not in_vectors(N, dys, rows, weights, biases)
@@ -126,7 +152,7 @@ BACKWARD = (
         "queue",
         queue,
         "16-byte loads, all sums in registers, the next rows on their way",
-        (*with_includes(QUEUE), COLUMN_SUMS, Path(__file__)),
+        (*with_includes(QUEUE), *with_includes(FEW), COLUMN_SUMS, Path(__file__)),
         needs_compiler,
     ),
 )
