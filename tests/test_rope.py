@@ -52,6 +52,30 @@ def test_batches_beyond_a_grid_are_turned_by_several_launches(variant, monkeypat
         torch.testing.assert_close(inputs[name].double(), exact, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+@pytest.mark.parametrize("heads", [1, cuda.HEADS])
+def test_every_kernel_turns_both_ways(heads, far, interleaved, monkeypatch):
+    """Those of large inputs, too, with several heads a thread, and with strides of 64 bits, which a batch of one may have."""
+    if heads > 1:
+        monkeypatch.setattr(cuda, "THREADS_AT_ONCE", 0)
+    inputs = OP.inputs(shape=(1 if far else 3, 6, 5, 16), sizes={"kv_heads": 3}, device=DEVICE)
+    exact = OP.reference(**inputs, interleaved=interleaved)
+    q, k, *angles = inputs.values()
+    if far:
+        q, k = (x.as_strided(x.shape, (2**31, *x.stride()[1:])) for x in (q, k))
+    before, names = (q.clone(), k.clone()), []
+    with watched(lambda kernel, *_: names.append(kernel.name)):
+        cuda.heads(q, k, *angles, interleaved)
+    assert names == [f"rope<float, {'long long' if far else 'int'}, 4, {int(interleaved)}, {heads}, 0>"]
+    cuda.heads(q, k, *angles, interleaved)
+    for x, expected in zip((q, k), exact, strict=True):
+        torch.testing.assert_close(x.double(), expected, rtol=1e-5, atol=1e-5)
+    back = cuda.heads_back(q.transpose(1, 2).contiguous().transpose(1, 2), k, *angles, interleaved)
+    for x, expected in zip(back, before, strict=True):
+        torch.testing.assert_close(x, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("level", [4, 5])
 def test_more_angles_than_32_bits_count_are_refused(level):
     q, angles = torch.zeros(1).expand(1, 1, 2**26, 64), torch.zeros(1).expand(2**26, 32)

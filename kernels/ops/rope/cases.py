@@ -20,6 +20,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         *(case for params in PAIRINGS for case in each((2, 6, 5, 16), params=params, sizes={"kv_heads": 2})),
         *(case for params in PAIRINGS for x in ("rows", "transposed", "sliced")
           for case in each((3, 3, 10, 16), layout=x, params=params, sizes={"kv_heads": 1})),
+        *(case for params in PAIRINGS for case in each((2, 2, 3, 1030), params=params)),  # more pairs than a block's threads
         *(case for values in ("offset", "large", "small") for case in each((2, 2, 9, 32), values=values)),
     ),
     "model": (*each((2, 4, 64, 64)), *each((1, 8, 40, 128), sizes={"kv_heads": 2})),

@@ -1,8 +1,8 @@
 """Level 5: the Python side of rope.cu."""
 
+from operator import mul
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from kernels.arguments import empty_contiguous
@@ -33,37 +33,45 @@ def pack_of_heads(D: int, angles: tuple[torch.Tensor, ...], *tensors: torch.Tens
     return (apart & -apart) // itemsize
 
 
-def turn(q, k, to_q, to_k, cos, sin, interleaved: bool, by: float) -> None:
-    """Writes q and k, turned by the angles times `by`, 1 or -1, to to_q and to_k, which may be q and k."""
+def index_of(*tensors: torch.Tensor) -> torch.dtype:
+    """The integers that count the elements of these tensors, and of copies without gaps, and hold their strides."""
+    reach = (max(one.numel(), sum(map(mul, one.shape, one.stride()))) for one in tensors)
+    return torch.int32 if max(reach) < 2**31 else torch.int64
+
+
+def turn(q, k, outputs: tuple[torch.Tensor, ...], cos, sin, interleaved: bool) -> None:
+    """Turns q and k in place, or back to outputs, contiguous, if there are any."""
     B, H, S, D = q.shape
     if not q.numel() + k.numel():
         return
     if (most := LAUNCH_GRID[2]) < B:
         for start in range(0, B, most):
             some = slice(start, start + most)
-            turn(q[some], k[some], to_q[some], to_k[some], cos, sin, interleaved, by)
+            turn(q[some], k[some], tuple(to[some] for to in outputs), cos, sin, interleaved)
         return
     angles, room = (cos.contiguous(), sin.contiguous()), THREADS_AT_ONCE * multiprocessors(q.device)
-    size, pairs = pack_of_heads(D, angles, q, k, to_q, to_k), B * S * (D // 2) * (H + k.shape[1])
+    size, pairs = pack_of_heads(D, angles, q, k, *outputs), B * S * (D // 2) * (H + k.shape[1])
     if pairs <= VALUES_OF_FEW * room:
         size = min(size, VALUES_OF_FEW)
     # Several heads a thread, unless then too few threads are left for the loads to be on their way at once.
     heads = HEADS if pairs // size >= HEADS * room else 1
     across = min(D // 2 // size, THREADS)
-    block, parts = (across, THREADS // across), -(-(D // 2 // size) // across)
-    grid = -(-S // block[1]) * parts, -(-H // heads) + -(-k.shape[1] // heads), B
-    strides = (stride for tensor in (q, k, to_q, to_k) for stride in tensor.stride())
-    arguments = (q, k, to_q, to_k, *angles, *strides, H, k.shape[1], S, D, parts, np.float32(by))
-    kernel(FILE, "rope", q.dtype, size, interleaved, heads)(grid, block, arguments)
+    block = across, min(THREADS // across, S)
+    grid = -(-S // block[1]), -(-H // heads) + -(-k.shape[1] // heads), B
+    strides = (stride for tensor in (q, k) for stride in tensor.stride())
+    arguments = (q, k, *(outputs or (None, None)), *angles, *strides, H, k.shape[1], S, D // 2)
+    launched = kernel(FILE, "rope", q.dtype, index_of(q, k), size, interleaved, heads, bool(outputs))
+    for first_pair in range(0, D // 2, THREADS * size):
+        launched(grid, block, (*arguments, first_pair))
 
 
 def heads(q, k, cos, sin, interleaved):
-    turn(q, k, q, k, cos, sin, interleaved, 1)
+    turn(q, k, (), cos, sin, interleaved)
 
 
 def heads_back(dq, dk, cos, sin, interleaved):
     outputs = empty_contiguous(dq), empty_contiguous(dk)
-    turn(dq, dk, *outputs, cos, sin, interleaved, -1)
+    turn(dq, dk, outputs, cos, sin, interleaved)
     return outputs
 
 
