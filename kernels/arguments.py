@@ -5,6 +5,7 @@ Each rule raises a TypeError or ValueError that names the argument, what came an
 
 import numbers
 from collections.abc import Callable, Sequence
+from operator import mul
 from typing import Any
 
 import torch
@@ -162,3 +163,8 @@ def empty_contiguous(x: torch.Tensor) -> torch.Tensor:
     """A contiguous, uninitialised tensor of x's shape, dtype and device."""
     # Naming the format costs a fifth more, and is needed only where x has another.
     return torch.empty_like(x) if x.is_contiguous() else torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def in_32_bits(*tensors: torch.Tensor) -> bool:
+    """Whether integers of 32 bits count the elements of each tensor, in its memory and without gaps, and hold its strides."""
+    return all(max(one.numel(), sum(map(mul, one.shape, one.stride()))) < 2**31 for one in tensors)

@@ -5,8 +5,9 @@ import torch
 from rungs import DEVICE, each_rung
 
 import kernels
-from kernels.cuda.kernel import watched
-from kernels.ops.rope import cuda
+from kernels.cuda.kernel import watched as cuda_watched
+from kernels.ops.rope import cuda, triton
+from kernels.triton.launch import watched as triton_watched
 
 OP = kernels.operation("rope")
 
@@ -38,40 +39,44 @@ def test_angles_need_not_begin_at_a_vector(variant):
         torch.testing.assert_close(inputs[name].double(), exact, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("variant", [OP["cuda"]], ids=lambda one: one.key)
-def test_batches_beyond_a_grid_are_turned_by_several_launches(variant, monkeypatch):
-    monkeypatch.setattr(cuda, "LAUNCH_GRID", (2**31 - 1, 65_535, 3))
+@pytest.mark.parametrize("rungs", [triton, cuda])
+def test_batches_beyond_a_grid_are_turned_by_several_launches(rungs, monkeypatch):
+    monkeypatch.setattr(rungs, "LAUNCH_GRID", (2**31 - 1, 65_535, 3))
     inputs = OP.inputs(shape=(7, 2, 3, 16), device=DEVICE)
     expected = OP.reference(**inputs)
     grids = []
-    with watched(lambda *launch: grids.append(launch[1])):
-        variant(**inputs)
+    with (cuda_watched if rungs is cuda else triton_watched)(lambda *launch: grids.append(launch[1])):
+        rungs.heads(**inputs, interleaved=False)
     assert [grid[2] for grid in grids] == [3, 3, 1]
-    variant(**inputs)
+    rungs.heads(**inputs, interleaved=False)
     for name, exact in zip("qk", expected, strict=True):
         torch.testing.assert_close(inputs[name].double(), exact, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
-@pytest.mark.parametrize("heads", [1, cuda.HEADS])
-def test_every_kernel_turns_both_ways(heads, far, interleaved, monkeypatch):
+@pytest.mark.parametrize("heads", [1, 4])
+@pytest.mark.parametrize("rungs", [triton, cuda])
+def test_every_kernel_turns_both_ways(rungs, heads, far, interleaved, monkeypatch):
     """Those of large inputs, too, with several heads a thread, and with strides of 64 bits, which a batch of one may have."""
     if heads > 1:
-        monkeypatch.setattr(cuda, "THREADS_AT_ONCE", 0)
+        monkeypatch.setattr(*((cuda, "THREADS_AT_ONCE") if rungs is cuda else (triton, "PROGRAMS")), 0)
     inputs = OP.inputs(shape=(1 if far else 3, 6, 5, 16), sizes={"kv_heads": 3}, device=DEVICE)
     exact = OP.reference(**inputs, interleaved=interleaved)
     q, k, *angles = inputs.values()
     if far:
         q, k = (x.as_strided(x.shape, (2**31, *x.stride()[1:])) for x in (q, k))
-    before, names = (q.clone(), k.clone()), []
-    with watched(lambda kernel, *_: names.append(kernel.name)):
-        cuda.heads(q, k, *angles, interleaved)
-    assert names == [f"rope<float, {'long long' if far else 'int'}, 4, {int(interleaved)}, {heads}, 0>"]
-    cuda.heads(q, k, *angles, interleaved)
+    before, launches = (q.clone(), k.clone()), []
+    with (cuda_watched if rungs is cuda else triton_watched)(lambda *launch: launches.append(launch)):
+        rungs.heads(q, k, *angles, interleaved)
+    if rungs is cuda:
+        assert launches[0][0].name == f"rope<float, {'long long' if far else 'int'}, 4, {int(interleaved)}, {heads}, 0>"
+    else:
+        assert (launches[0][3]["WIDE"], launches[0][3]["HEADS"]) == (far, heads)
+    rungs.heads(q, k, *angles, interleaved)
     for x, expected in zip((q, k), exact, strict=True):
         torch.testing.assert_close(x.double(), expected, rtol=1e-5, atol=1e-5)
-    back = cuda.heads_back(q.transpose(1, 2).contiguous().transpose(1, 2), k, *angles, interleaved)
+    back = rungs.heads_back(q.transpose(1, 2).contiguous().transpose(1, 2), k, *angles, interleaved)
     for x, expected in zip(back, before, strict=True):
         torch.testing.assert_close(x, expected, rtol=1e-5, atol=1e-5)
 

@@ -1,11 +1,10 @@
 """Level 5: the Python side of rope.cu."""
 
-from operator import mul
 from pathlib import Path
 
 import torch
 
-from kernels.arguments import empty_contiguous
+from kernels.arguments import empty_contiguous, in_32_bits
 from kernels.cuda.rows import VALUES_OF_FEW
 from kernels.cuda.template import kernel
 from kernels.hardware import LAUNCH_GRID
@@ -33,12 +32,6 @@ def pack_of_heads(D: int, angles: tuple[torch.Tensor, ...], *tensors: torch.Tens
     return (apart & -apart) // itemsize
 
 
-def index_of(*tensors: torch.Tensor) -> torch.dtype:
-    """The integers that count the elements of these tensors, and of copies without gaps, and hold their strides."""
-    reach = (max(one.numel(), sum(map(mul, one.shape, one.stride()))) for one in tensors)
-    return torch.int32 if max(reach) < 2**31 else torch.int64
-
-
 def turn(q, k, outputs: tuple[torch.Tensor, ...], cos, sin, interleaved: bool) -> None:
     """Turns q and k in place, or back to outputs, contiguous, if there are any."""
     B, H, S, D = q.shape
@@ -60,7 +53,8 @@ def turn(q, k, outputs: tuple[torch.Tensor, ...], cos, sin, interleaved: bool) -
     grid = -(-S // block[1]), -(-H // heads) + -(-k.shape[1] // heads), B
     strides = (stride for tensor in (q, k) for stride in tensor.stride())
     arguments = (q, k, *(outputs or (None, None)), *angles, *strides, H, k.shape[1], S, D // 2)
-    launched = kernel(FILE, "rope", q.dtype, index_of(q, k), size, interleaved, heads, bool(outputs))
+    index = torch.int32 if in_32_bits(q, k) else torch.int64
+    launched = kernel(FILE, "rope", q.dtype, index, size, interleaved, heads, bool(outputs))
     for first_pair in range(0, D // 2, THREADS * size):
         launched(grid, block, (*arguments, first_pair))
 
