@@ -32,7 +32,7 @@ from kernels.cuda.rows import (
 )
 from kernels.cuda.template import kernel
 from kernels.operation import Variant
-from kernels.row_parts import at_once
+from kernels.row_parts import at_once, few_rows
 from kernels.unsupported import needs_compiler
 from kernels.vectors import in_vectors, pack_size
 
@@ -122,7 +122,9 @@ def queued(dy, x, weight, bias, eps):
     M, N = rows.shape
     peeled = not in_vectors(N, dys, rows, weights, biases)
     kept = KEPT if N <= WIDEST_OF_BLOCK else KEPT_OF_CLUSTER
-    fits = fits_block(rows, peeled=peeled, **kept) or fits_cluster(rows, peeled)
+    # Of few rows a cluster would walk over two or three.
+    walks = not few_rows(M, x.device, rows_per_multiprocessor=2)
+    fits = fits_block(rows, peeled=peeled, **kept) or (walks and fits_cluster(rows, peeled))
     if not fits or (peeled and (M <= FEW_PEELED or not can_be_peeled(dys, rows))):
         return columns(dy, x, weight, bias, eps)
     dx, dweight, dbias = map(empty_contiguous, (x, weight, bias))

@@ -20,7 +20,7 @@ static constexpr size_t mapping_bytes = guard_bytes + stack_bytes + stagger_byte
 // a switch. Some are left for libraries.
 static const int most_guards = [] {
     int mappings = 65530;
-    // By C's functions: an initialiser cannot count on C++'s streams where another library has brought its own.
+    // By C's functions: C++'s streams end the process here where it has a second copy of their library.
     if (FILE* limit = fopen("/proc/sys/vm/max_map_count", "r")) {
         if (fscanf(limit, "%d", &mappings) != 1) mappings = 65530;
         fclose(limit);
