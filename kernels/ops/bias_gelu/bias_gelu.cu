@@ -6,31 +6,34 @@
 #include "activations.cuh"
 #include "packs.cuh"
 
-// (ceil(rows / (ROWS * blockDim.y)) * across) blocks, of which `across` lie side by side. A thread has ROWS rows, a block's
-// height apart: so many loads are on their way, for one of the bias. JOINED: a row here is several of the matrix, each `width`
-// wide, and of one after the last, `rest` elements are there.
-template <typename T, int SIZE, int ACTIVATION, int ROWS, bool JOINED>
-__global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_stride, long long M, int N, int across, int width,
-                                int rest)
+// SIZE values from number j on, of a vector of `width` that begins anew where it ends.
+template <int SIZE, typename T>
+__device__ Floats<SIZE> load_around(const T* vector, int j, int width)
 {
-    const int j = ((int)(blockIdx.x % across) * blockDim.x + threadIdx.x) * SIZE;
+    Floats<SIZE> values;
+    int column = j % width;
+    for (int k = 0; k < SIZE; ++k) {
+        values.at[k] = (float)vector[column];
+        if (++column == width) column = 0;
+    }
+    return values;
+}
+
+// gridDim.x blocks side by side, and one above the other in both other dimensions: no division keeps the loads waiting. A thread
+// has ROWS rows, a block's height apart: so many loads are on their way, for one of the bias. JOINED: a row here is several of the
+// matrix, each `width` wide, and of one after the last, `rest` elements are there.
+template <typename T, int SIZE, int ACTIVATION, int ROWS, bool JOINED>
+__global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_stride, long long M, int N, int width, int rest)
+{
+    const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
     if (j >= N) return;
-    const long long first = (long long)(blockIdx.x / across) * ROWS * blockDim.y + threadIdx.y;
+    const long long first = (long long)(blockIdx.z * gridDim.y + blockIdx.y) * ROWS * blockDim.y + threadIdx.y;
     Pack<T, SIZE> rows[ROWS];
     for (int r = 0; r < ROWS; ++r) {
         long long i = first + r * blockDim.y;
         if (i < M) rows[r] = load_pack<SIZE>(x + i * x_stride + j);
     }
-    Floats<SIZE> biases;
-    if (JOINED) {
-        int column = j % width;
-        for (int k = 0; k < SIZE; ++k) {
-            biases.at[k] = (float)bias[column];
-            if (++column == width) column = 0;
-        }
-    } else {
-        biases = load_floats<SIZE>(bias + j);
-    }
+    const Floats<SIZE> biases = JOINED ? load_around<SIZE>(bias, j, width) : load_floats<SIZE>(bias + j);
     for (int r = 0; r < ROWS; ++r) {
         long long i = first + r * blockDim.y;
         const bool last = JOINED && i == M;
@@ -48,6 +51,36 @@ __global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_str
     }
 }
 
+// dx and dbias of few rows, of which a thread has one: little code, all loads are asked for at once, and there is no second
+// kernel.
+// blockDim.x and blockDim.y, at least M, are powers of two, whole warps together and at most 512 threads.
+template <typename T, int SIZE, int ACTIVATION>
+__global__ void bias_gelu_backward_few(const T* dy, const T* x, const T* bias, T* dx, T* dbias, long long dy_stride,
+                                       long long x_stride, int M, int N)
+{
+    __shared__ Floats<SIZE> parts[512];
+    const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
+    const long long i = threadIdx.y;
+    Floats<SIZE> sums = {};
+    if (i < M && j < N) {
+        const Floats<SIZE> wide = load_floats<SIZE>(dy + i * dy_stride + j), row = load_floats<SIZE>(x + i * x_stride + j),
+                           biases = load_floats<SIZE>(bias + j);
+        for (int k = 0; k < SIZE; ++k)
+            sums.at[k] = wide.at[k] * activated<T, ACTIVATION>(row.at[k] + biases.at[k]).slope;
+        store_floats(dx + i * N + j, sums);
+    }
+    // A warp that has several rows of its columns adds them up itself.
+    for (int lanes = 16; lanes >= blockDim.x; lanes /= 2)
+        for (int k = 0; k < SIZE; ++k) sums.at[k] += __shfl_xor_sync(0xffffffff, sums.at[k], lanes);
+    parts[threadIdx.y * blockDim.x + threadIdx.x] = sums;
+    __syncthreads();
+    if (i > 0 || j >= N) return;
+    const int rows_of_warp = blockDim.x < 32 ? 32 / blockDim.x : 1;
+    for (int below = rows_of_warp; below < blockDim.y; below += rows_of_warp)
+        for (int k = 0; k < SIZE; ++k) sums.at[k] += parts[below * blockDim.x + threadIdx.x].at[k];
+    store_floats(dbias + j, sums);
+}
+
 // dx = dy * gelu'(x + bias). A row here may be several of the matrix, joined, each `width` wide; then `rest` elements of the
 // matrix fill no such row. partial, G×1×N, is what each of G = gridDim.y blocks one above the other has of the sums of its
 // columns; where one block has all, partial is null, and the sums are dbias. A thread has so many rows AT_ONCE.
@@ -60,12 +93,7 @@ __global__ void bias_gelu_backward_packs(const T* dy, const T* x, const T* bias,
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
     Floats<SIZE> sums = {};
     if (j < N) {
-        Floats<SIZE> biases;
-        int column = j % width;
-        for (int k = 0; k < SIZE; ++k) {
-            biases.at[k] = (float)bias[column];
-            if (++column == width) column = 0;
-        }
+        const Floats<SIZE> biases = load_around<SIZE>(bias, j, width);
         const int apart = gridDim.y * blockDim.y;
         for (long long first = blockIdx.y * blockDim.y + threadIdx.y; first < M; first += AT_ONCE * apart) {
             // All loads before the first store: the compiler cannot know that dx overlaps none of them.

@@ -10,7 +10,9 @@ CASES = row_cases(
     edge=(
         *each((4, 96), (3, 1001), (70, 264), params=TANH),
         *each((3, 99), layout="rows", params=TANH),
+        *each((50, 19), (33, 24)),  # all of whose rows a block asks for at once
         *each((530, 37)),  # odd rows that backwards join, and two that are left
+        *each((2_201, 3), (2_200, 8)),  # more than are on a GPU at once: a thread has several
         *(case for values in ("nonfinite", "large") for case in each((4, 200), values=values, params=TANH)),
     )
 )

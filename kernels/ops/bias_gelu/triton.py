@@ -9,7 +9,7 @@ import triton.language as tl
 
 from kernels.activations import GELU
 from kernels.arguments import as_columns, as_rows, empty_contiguous
-from kernels.hardware import WARP
+from kernels.hardware import LAUNCH_GRID, WARP
 from kernels.machine import elements_of_thread, multiprocessors
 from kernels.operation import Variant
 from kernels.triton import activations, column_sums, tiles
@@ -42,9 +42,16 @@ def bias_gelu_kernel(
     ACTIVATION: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, JOINED: tl.constexpr,
 ):  # fmt: skip
     """JOINED: so many rows of the matrix are taken for one, `groups` times, so that it starts where wide loads do; a tile is no
-    wider than a row of the matrix. Rows that are left over, or all where JOINED is 1, are taken as they are."""
+    wider than a row of the matrix. Rows that are left over are taken as they are."""
     across, program = tl.cdiv(N * JOINED, BLOCK_N), tl.program_id(0)
-    if JOINED > 1 and program < across * tl.cdiv(groups, ROWS):
+    if JOINED == 1:  # tiles have their places in a grid: no division keeps the loads waiting
+        down = tl.program_id(2) * tl.num_programs(1) + tl.program_id(1)
+        rows = down.to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+        columns = program * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+        within = columns < N
+        x_at, y_at = rows * x_stride + columns, rows * N + columns
+        put_y(x_ptr, bias_ptr, y_ptr, x_at, columns, y_at, (rows < M) & within, within, ACTIVATION, EXACT)
+    elif program < across * tl.cdiv(groups, ROWS):
         start, right = program % across * BLOCK_N, tl.arange(0, BLOCK_N)[None, :]
         group = (program // across).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
         at = group * (N * JOINED) + start + right
@@ -53,8 +60,7 @@ def bias_gelu_kernel(
         bias_at -= tl.where(bias_at >= N, N, 0)
         put_y(x_ptr, bias_ptr, y_ptr, at, bias_at, at, inside, None, ACTIVATION, EXACT)
     else:
-        if JOINED > 1:
-            program -= across * tl.cdiv(groups, ROWS)
+        program -= across * tl.cdiv(groups, ROWS)
         across = tl.cdiv(N, BLOCK_N)
         rows = groups * JOINED + (program // across).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
         columns = (program % across).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
@@ -85,15 +91,23 @@ def bias_gelu_backward_kernel(
     # A program keeps its columns and walks down the rows, so that the sums for dbias stay in registers. A row here may be
     # several of the matrix, joined, each `width` wide; then `rest` elements of the matrix, if any, fill no such row.
     columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
-    bias = tl.load(bias_ptr + columns % width, mask=columns < N, other=0.0).to(tl.float32)
+    bias_at = columns if width is None else columns % width
+    bias = tl.load(bias_ptr + bias_at, mask=columns < N, other=0.0).to(tl.float32)
     dbias = tl.zeros((ROWS, BLOCK_N), tl.float32)
     below = tl.arange(0, ROWS)
-    for start in tl.range(tl.program_id(1) * ROWS, M, tl.num_programs(1) * ROWS, num_stages=STAGES):
-        rows = (start + below).to(tl.int64)[:, None]
+    if STAGES == 0:
+        rows = below.to(tl.int64)[:, None]
         inside = (rows < M) & (columns < N)
-        dbias += put_dx(
+        dbias = put_dx(
             dy_ptr, x_ptr, dx_ptr, bias, rows, columns, inside, dy_stride, x_stride, N, ACTIVATION, EXACT
         )  # fmt: skip
+    else:
+        for start in tl.range(tl.program_id(1) * ROWS, M, tl.num_programs(1) * ROWS, num_stages=STAGES):
+            rows = (start + below).to(tl.int64)[:, None]
+            inside = (rows < M) & (columns < N)
+            dbias += put_dx(
+                dy_ptr, x_ptr, dx_ptr, bias, rows, columns, inside, dy_stride, x_stride, N, ACTIVATION, EXACT
+            )  # fmt: skip
     if rest is not None:
         rows = (M + below).to(tl.int64)[:, None]
         if tl.program_id(1) == tl.num_programs(1) - 1:
@@ -110,7 +124,9 @@ def tiled(x, bias, approximate):
         rows = as_rows(x)
         M, N = rows.shape
         each = elements_of_thread(M * N, x.device)
-        programs, shape = tiles_of(M, N, THREADS * each if each <= 2 else MANY)
+        _, shape = tiles_of(M, N, THREADS * each**2 if each <= 2 else MANY)
+        down, most = triton.cdiv(M, shape["ROWS"]), LAUNCH_GRID[1]
+        grid = triton.cdiv(N, shape["BLOCK_N"]), min(down, most), triton.cdiv(down, most)
         vector = 16 // x.element_size()
         apart = N % 16 and rows.is_contiguous() and JOINED_TILE["BLOCK_N"] <= N < (2**31 - MANY) // vector
         joined = vector if apart and each > 2 else 1  # Triton knows multiples of 16, and here those of a vector
@@ -119,10 +135,10 @@ def tiled(x, bias, approximate):
             shape = JOINED_TILE
             down, block = shape["ROWS"], shape["BLOCK_N"]
             parts = (groups, joined * N), (M - groups * joined, N)
-            programs = sum(triton.cdiv(height, down) * triton.cdiv(width, block) for height, width in parts)
+            grid = (sum(triton.cdiv(height, down) * triton.cdiv(width, block) for height, width in parts),)
         how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4, "JOINED": joined}
         arguments = (rows, as_columns(bias), y, rows.stride(0), M, N, groups)
-        launch(bias_gelu_kernel, (programs,), *arguments, **how, **shape, num_warps=THREADS // WARP)
+        launch(bias_gelu_kernel, grid, *arguments, **how, **shape, num_warps=THREADS // WARP)
     return y
 
 
@@ -139,7 +155,8 @@ def columns(dy, x, bias, approximate):
     sums = Partials(programs * joined, bias, alone=programs * joined == 1)
     how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4}
     strides = joined * dy.stride(0), joined * x.stride(0)
-    arguments = (dy, x, as_columns(bias), dx, sums.dweight, *strides, M, N, width, rows % joined * width or None)
+    joining = (width, rows % joined * width or None) if joined > 1 else (None, None)
+    arguments = (dy, x, as_columns(bias), dx, sums.dweight, *strides, M, N, *joining)
     launch(bias_gelu_backward_kernel, (triton.cdiv(N, tile["BLOCK_N"]), programs), *arguments, **how, **tile)
     return dx, sums.add_up()[0]
 
@@ -149,19 +166,27 @@ def rows_joined(dy: torch.Tensor, x: torch.Tensor) -> int:
     they have a partial sum each. Few rows stay alone."""
     M, N = x.shape
     joined = 16 // math.gcd(N, 16)  # Triton asks for multiples of 16
-    if M // joined < 8 or joined * N >= 2**31 or not (dy.is_contiguous() and x.is_contiguous()):
+    if (
+        all_at_once(M, N, x.device)
+        or M // joined < 8
+        or joined * N >= 2**31
+        or not (dy.is_contiguous() and x.is_contiguous())
+    ):
         return 1
     return joined
 
 
+def all_at_once(M: int, N: int, device: torch.device) -> bool:
+    """Whether one program asks for all rows of its columns, and then there is no second kernel."""
+    return M <= FEW_ROWS and elements_of_thread(M * N, device) <= 2
+
+
 def columns_tile(M: int, N: int, device: torch.device) -> tuple[dict[str, int], int]:
-    """The tile of a program, and how many programs share the rows: one where they are few, and then there is no second
-    kernel."""
+    """The tile of a program, and how many programs share the rows. STAGES is 0 where all rows are asked for at once."""
     height = triton.next_power_of_2(M)
-    if M <= FEW_ROWS and elements_of_thread(M * N, device) <= 2:
-        rows = min(height, 32)
-        block = max(256 // rows, 32)
-        return {"ROWS": rows, "BLOCK_N": block, "STAGES": 1, "num_warps": min(rows * block // 32, 16)}, 1
+    if all_at_once(M, N, device):
+        block = max(256 // height, 8)
+        return {"ROWS": height, "BLOCK_N": block, "STAGES": 0, "num_warps": min(height * block // WARP, 16)}, 1
     rows = min(height, 8)
     # 4 elements a thread: of more, a multiprocessor's registers hold too few threads. Of these, 6 programs.
     tile = {"ROWS": rows, "BLOCK_N": 1_024 // rows, "STAGES": 3, "num_warps": 8}

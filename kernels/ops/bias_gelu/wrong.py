@@ -47,4 +47,6 @@ VARIANTS = (
     wrong(4, "gradient-lost-partial", "the second kernel forgets the last program", backward=lost_partial(triton.columns)),
     wrong(5, "gradient-lost-rows", "dbias of the block's first rows alone",
           backward=edited(backward, "above < blockDim.y", "above < 1")),
+    wrong(5, "gradient-few-rows", "drops the rows of all warps but the first",
+          backward=edited(backward, "below < blockDim.y", "below < 1")),
 )  # fmt: skip
