@@ -70,7 +70,10 @@ def _coarse(trial: Trial, output: str) -> str | None:
     of = 1e-3 * expected.nan_to_num(0.0, 0.0, 0.0).square().mean().sqrt()
     if not torch.allclose(got, expected, rtol=1e-3, atol=float(of), equal_nan=True):
         return None
-    return "the right formula with something rounded in it: a constant of few digits, or a value in a smaller type"
+    return (
+        "the right formula but for something small: a constant of few digits, a value in a smaller type, or a term that is "
+        "left out or too much"
+    )
 
 
 def _near(got: torch.Tensor, values: torch.Tensor) -> bool:

@@ -126,7 +126,7 @@ def tiled(x, bias, approximate):
         each = elements_of_thread(M * N, x.device)
         _, shape = tiles_of(M, N, THREADS * each**2 if each <= 2 else MANY)
         down, most = triton.cdiv(M, shape["ROWS"]), LAUNCH_GRID[1]
-        grid = triton.cdiv(N, shape["BLOCK_N"]), min(down, most), triton.cdiv(down, most)
+        grid: tuple[int, ...] = triton.cdiv(N, shape["BLOCK_N"]), min(down, most), triton.cdiv(down, most)
         vector = 16 // x.element_size()
         apart = N % 16 and rows.is_contiguous() and JOINED_TILE["BLOCK_N"] <= N < (2**31 - MANY) // vector
         joined = vector if apart and each > 2 else 1  # Triton knows multiples of 16, and here those of a vector

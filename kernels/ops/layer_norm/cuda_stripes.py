@@ -34,15 +34,14 @@ def striped(path: Path, dy, x, weight, bias, eps) -> Gradients | None:
         return None
     size = min(pack_size(N, dy, x, weight), VALUES_OF_ROW)
     found = stripe_parameters(M, N, size)
-    if not found or (
-        M * N <= ALONE and few_parameters(N, size, M)[1][1] >= M
-    ):  # one block is soon done, a row a thread
+    soon_alone = M * N <= ALONE and few_parameters(N, size, M)[1][1] >= M  # one block, a row a thread
+    if not found or soon_alone:
         return None
     (packs, _, lanes), (threads, together) = few_parameters(N, size, 1)
     rows = -(-M * found[1] // (threads * together)) * together  # whole warps, as many as a block of columns needs
     if threads * rows > MOST_THREADS:
         return None
-    dx, dweight, dbias = (None if of is None else empty_contiguous(of) for of in (x, weight, bias))
+    dx, (dweight, dbias) = empty_contiguous(x), (None if of is None else empty_contiguous(of) for of in (weight, bias))
     launched = kernel(path, path.stem, x.dtype, size, packs, 1, lanes, *found)
     arguments = (dy, x, weight, dx, dweight, dbias, None, dy.stride(0), x.stride(0), M, N, np.float32(eps))
     launched((-(-M // rows) + -(-N // STRIPE),), (threads, rows), arguments)
