@@ -124,6 +124,7 @@ def tiled(x, bias, approximate):
         rows = as_rows(x)
         M, N = rows.shape
         each = elements_of_thread(M * N, x.device)
+        # Where a thread would have two elements it has four: one load, where rows lie so.
         _, shape = tiles_of(M, N, THREADS * each**2 if each <= 2 else MANY)
         down, most = triton.cdiv(M, shape["ROWS"]), LAUNCH_GRID[1]
         grid: tuple[int, ...] = triton.cdiv(N, shape["BLOCK_N"]), min(down, most), triton.cdiv(down, most)
