@@ -6,8 +6,39 @@
 // (layer_norm_backward_stripe.cuh).
 
 #include "few.cuh"
-#include "layer_norm_backward_row.cuh"
 #include "layer_norm_backward_stripe.cuh"
+#include "row_parts.cuh"
+
+// Of a part of a row or a whole one, with a value near the mean of its x: sums of left = x - near, of left², of g and of g * left.
+struct Part {
+    float near, rests, squares, g, gc;
+};
+
+// Of a whole row, whose mean is near + rest: rounded to one float, a mean far from 0 would be off. g and gn are means.
+struct Row {
+    float near, rest, rstd, g, gn;
+};
+
+__device__ Row row_of(Part whole, float share, float eps)
+{
+    const float rest = whole.rests * share, rstd = rstd_of((whole.squares - whole.rests * rest) * share, eps);
+    return {whole.near, rest, rstd, whole.g * share, (whole.gc - whole.g * rest) * rstd * share};
+}
+
+// A row from its `count` parts, given to each lane of a warp. All is counted from the first part's value, so that lanes meet once.
+__device__ Part whole_of(const Part* parts, int count, int part_columns, int N)
+{
+    Part whole = {parts[0].near};
+    for (int p = threadIdx.x % 32; p < count; p += 32) {
+        const Part part = parts[p];
+        const float apart = part.near - whole.near, off = columns_of(p, part_columns, N) * apart;
+        whole.rests += part.rests + off;
+        whole.squares += part.squares + apart * (2.0f * part.rests + off);
+        whole.g += part.g;
+        whole.gc += part.gc + part.g * apart;
+    }
+    return {whole.near, warp_sum(whole.rests), warp_sum(whole.squares), warp_sum(whole.g), warp_sum(whole.gc)};
+}
 
 // partial is G×2×N for G blocks, if there are several. With STRIPE_PACKS it is null, and behind the blocks that have rows
 // there is one for each stripe of columns.
@@ -57,25 +88,17 @@ __global__ void __launch_bounds__(STRIPE_PACKS > 0 ? THREADS_OF_STRIPE : MOST_TH
                 gc_sum += g.at[v] * left;
             }
         }
-        rests = warp_sum<LANES>(rests);
-        squares = warp_sum<LANES>(squares);
-        g_sum = warp_sum<LANES>(g_sum);
-        gc_sum = warp_sum<LANES>(gc_sum);
-        // What the rounded mean is off, which a mean far from 0 makes large, is the mean of what is left.
-        const float rest = rests * part_share;
-        squares -= rests * rest;
-        gc_sum -= g_sum * rest;
-        if (mine.parts == 1) {
-            const float rstd = rstd_of(squares * share, eps);
-            rows[k] = {near + rest, rstd, g_sum * share, gc_sum * rstd * share};
-        } else if (mine.lane == 0) {
-            parts[k][threadIdx.y * mine.parts + mine.part] = {near + rest, squares, g_sum, gc_sum};
-        }
+        const Part part = {near, warp_sum<LANES>(rests), warp_sum<LANES>(squares), warp_sum<LANES>(g_sum),
+                           warp_sum<LANES>(gc_sum)};
+        if (mine.parts == 1)
+            rows[k] = row_of(part, share, eps);
+        else if (mine.lane == 0)
+            parts[k][threadIdx.y * mine.parts + mine.part] = part;
     }
     if (mine.parts > 1) {
         __syncthreads();
         for (int k = 0; k < ROWS; ++k)
-            rows[k] = row_of(parts[k] + threadIdx.y * mine.parts, mine.parts, mine.PART_COLUMNS, N, eps);
+            rows[k] = row_of(whole_of(parts[k] + threadIdx.y * mine.parts, mine.parts, mine.PART_COLUMNS, N), share, eps);
     }
 
     Floats<SIZE> dweights[PACKS] = {}, dbiases[PACKS] = {};
@@ -85,7 +108,7 @@ __global__ void __launch_bounds__(STRIPE_PACKS > 0 ? THREADS_OF_STRIPE : MOST_TH
             const Floats<SIZE> values = widened(xs[k][p]), gradients = widened(dys[k][p]);
             Floats<SIZE> out = g_of(gradients, p);
             for (int v = 0; v < SIZE; ++v) {
-                const float n = (values.at[v] - rows[k].mean) * rows[k].rstd;
+                const float n = (values.at[v] - rows[k].near - rows[k].rest) * rows[k].rstd;
                 dweights[p].at[v] += gradients.at[v] * n;
                 dbiases[p].at[v] += gradients.at[v];
                 out.at[v] = rows[k].rstd * (out.at[v] - rows[k].g - n * rows[k].gn);

@@ -20,7 +20,7 @@ __device__ void stripe_sums(const T* dy, const T* x, T* dweight, T* dbias, long 
                             int N, int stripe, float eps)
 {
     constexpr int ROWS = 32 / LANES;  // whose values in the stripe a thread has
-    __shared__ float2 rows[THREADS_OF_STRIPE / LANES];  // mean and rstd
+    __shared__ float3 rows[THREADS_OF_STRIPE / LANES];  // near + rest, the mean, and rstd
     __shared__ float2 meeting[THREADS_OF_STRIPE / 32][STRIPE];
     const int thread = threadIdx.y * blockDim.x + threadIdx.x, warp = thread / 32, warps = blockDim.x * blockDim.y / 32;
     const int row = thread / LANES, lane = thread % LANES, j = stripe * STRIPE + thread % STRIPE;
@@ -58,16 +58,16 @@ __device__ void stripe_sums(const T* dy, const T* x, T* dweight, T* dbias, long 
         rests = warp_sum<LANES>(rests);
         squares = warp_sum<LANES>(squares);
         const float rest = rests * share;  // what the rounded mean is off
-        if (lane == 0) rows[row] = {near + rest, rstd_of((squares - rests * rest) * share, eps)};
+        if (lane == 0) rows[row] = {near, rest, rstd_of((squares - rests * rest) * share, eps)};
     }
     __syncthreads();
 
     float2 sums = {0.0f, 0.0f};
     for (int k = 0; k < ROWS; ++k) {
         if (k * warps + warp >= M) continue;
-        const float2 known = rows[k * warps + warp];
+        const float3 known = rows[k * warps + warp];
         const float gradient = (float)stripe_dys[k];
-        sums.x += gradient * (((float)stripe_xs[k] - known.x) * known.y);
+        sums.x += gradient * (((float)stripe_xs[k] - known.x - known.y) * known.z);
         sums.y += gradient;
     }
     meeting[warp][thread % STRIPE] = sums;
