@@ -106,3 +106,13 @@ def test_blocks_of_columns_have_the_whole_mean(device, M):
     _, expected, _ = layer_norm.native.layer_norm_backward(*(one.double() for one in (dy, x, weight, bias)), EPS)
     _, dweight, _ = layer_norm.cuda_backward.cluster(dy, x, weight, bias, EPS)
     torch.testing.assert_close(dweight.double(), expected, rtol=3e-5, atol=3e-5)
+
+
+@pytest.mark.parametrize("name", [*NORMS, "layer_norm_gelu"])
+def test_long_sums_of_columns_are_not_one_chain(device, name):
+    """Of 1,024 rows a block has all: one after the other, each addition would be rounded."""
+    op = operation(name)
+    for seed in range(8):
+        case = Case((1_024, 4), seed=seed)
+        failure = Truth(op, case, op.inputs(case, device)).judge(op["cuda"]).failure
+        assert failure is None, failure

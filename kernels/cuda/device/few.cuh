@@ -63,12 +63,17 @@ struct Few {
         }
         __syncthreads();
         for (int p = 0; p < PACKS; ++p)
-            for (int v = 0; v < SIZE; ++v) meeting[place(p, v, thread)] = sums[p].at[v];
+            for (int v = 0; v < SIZE; ++v) {
+                float sum = sums[p].at[v];
+                // A warp that has several rows adds them up itself, in pairs: so many in a chain would each be rounded.
+                for (int lanes = LANES; lanes < 32; lanes *= 2) sum += __shfl_xor_sync(0xffffffff, sum, lanes);
+                meeting[place(p, v, thread)] = sum;
+            }
         __syncthreads();
         for (int j = thread; j < N; j += threads) {
             const int p = j / (LANES * SIZE) % PACKS, owner = j / PART_COLUMNS * LANES + j / SIZE % LANES;
             float sum = 0.0f;
-            for (int y = 0; y < blockDim.y; ++y) sum += meeting[place(p, j % SIZE, y * blockDim.x + owner)];
+            for (int y = 0; y < blockDim.y; y += 32 / LANES) sum += meeting[place(p, j % SIZE, y * blockDim.x + owner)];
             if (gridDim.x > 1)
                 partial[j] = sum;
             else
