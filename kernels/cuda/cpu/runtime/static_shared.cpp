@@ -17,9 +17,10 @@ GuardedShared guard_static_shared_of(const void* function) {
     void* const mapped = mmap(nullptr, room + 2 * shared_guard_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) return {};
     char* const memory = static_cast<char*>(mapped) + shared_guard_bytes;
-    mprotect(memory, room, PROT_READ | PROT_WRITE);
+    // Refused where the process has no mappings left: then there are no guards.
+    const bool ours = !mprotect(memory, room, PROT_READ | PROT_WRITE);
     char* const begin = memory + room - (now.bytes + now.alignment - 1) / now.alignment * now.alignment;
-    if (move_thread_local(function, uint64_t(begin)).moved) return {begin, now.bytes};
+    if (ours && move_thread_local(function, uint64_t(begin)).moved) return {begin, now.bytes};
     munmap(mapped, room + 2 * shared_guard_bytes);
     return {};
 }
