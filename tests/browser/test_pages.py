@@ -46,7 +46,7 @@ def test_nothing_is_broken(visit, book, page, theme, width):
 @pytest.mark.parametrize("page", [page for page in CHAPTERS if page.startswith("book/")])
 def test_a_chapter_has_figures_and_maths(visit, book, page):
     article = visit(f"{book}/{page}.html").page.locator("article")
-    assert article.locator("figure.plotly-figure svg.main-svg").count() > 0
+    assert article.locator("figure.plotly-figure svg.main-svg, figure.diagram svg").count() > 0
     # The one on TorchScript has no formula.
     assert (article.locator("math").count() > 0) == ("$" in prose(page))
 
