@@ -61,12 +61,15 @@ def test_few_rows_are_right(device, norm, dtype, M, N):
 
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_a_block_of_columns_has_room_for_all_rows(size):
+    striped = 0
     for M in range(1, 300):
         for N in range(size, 1_500, size):
             if found := cuda_stripes.stripe_parameters(M, N, size):
+                striped += 1
                 packs, lanes = found
                 assert M * lanes <= 1_024 and (packs - 1) * lanes * size < N <= packs * lanes * size <= 32 * lanes
                 assert lanes in (4, 8, 16, 32)
+    assert striped > 1_000
 
 
 @pytest.mark.parametrize(
@@ -95,6 +98,16 @@ def test_a_first_value_far_from_the_others_costs_no_bits(device, name, level):
     inputs["x"][:, 0] = 60
     failure = Truth(op, case, inputs).judge(op.default(level)).failure
     assert failure is None, failure
+
+
+@pytest.mark.parametrize(("M", "N"), [(9, 500), (33, 130), (8, 1100), (5, 768), (2, 4096)])
+def test_a_mean_far_from_0_costs_no_bits(device, M, N):
+    """In one float it would be off by up to 5e-4, and with it what the parts of a row add up."""
+    dy, x, weight, bias = made("layer_norm", M, N, torch.float32, device)
+    x += 10_000
+    expected = layer_norm.native.layer_norm_backward(*(one.double() for one in (dy, x, weight, bias)), EPS)
+    for one, right in zip(layer_norm.cuda_backward.cluster(dy, x, weight, bias, EPS), expected, strict=True):
+        torch.testing.assert_close(one.double(), right, rtol=5e-6, atol=5e-6)
 
 
 @pytest.mark.parametrize("M", [12, 90])

@@ -52,8 +52,7 @@ __global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_str
 }
 
 // dx and dbias of few rows, of which a thread has one: little code, all loads are asked for at once, and there is no second
-// kernel.
-// blockDim.x and blockDim.y, at least M, are powers of two, whole warps together and at most 512 threads.
+// kernel. blockDim.x and blockDim.y, at least M, are powers of two, whole warps together and at most 512 threads.
 template <typename T, int SIZE, int ACTIVATION>
 __global__ void bias_gelu_backward_few(const T* dy, const T* x, const T* bias, T* dx, T* dbias, long long dy_stride,
                                        long long x_stride, int M, int N)

@@ -124,19 +124,21 @@ def tiled(x, bias, approximate):
         rows = as_rows(x)
         M, N = rows.shape
         each = elements_of_thread(M * N, x.device)
-        # Where a thread would have two elements it has four: one load, where rows lie so.
-        _, shape = tiles_of(M, N, THREADS * each**2 if each <= 2 else MANY)
-        down, most = triton.cdiv(M, shape["ROWS"]), LAUNCH_GRID[1]
-        grid: tuple[int, ...] = triton.cdiv(N, shape["BLOCK_N"]), min(down, most), triton.cdiv(down, most)
         vector = 16 // x.element_size()
         apart = N % 16 and rows.is_contiguous() and JOINED_TILE["BLOCK_N"] <= N < (2**31 - MANY) // vector
         joined = vector if apart and each > 2 else 1  # Triton knows multiples of 16, and here those of a vector
-        groups = M // joined if joined > 1 else 0
+        grid: tuple[int, ...]
         if joined > 1:
-            shape = JOINED_TILE
-            down, block = shape["ROWS"], shape["BLOCK_N"]
+            shape, groups = JOINED_TILE, M // joined
             parts = (groups, joined * N), (M - groups * joined, N)
-            grid = (sum(triton.cdiv(height, down) * triton.cdiv(width, block) for height, width in parts),)
+            grid = (
+                sum(triton.cdiv(down, shape["ROWS"]) * triton.cdiv(across, shape["BLOCK_N"]) for down, across in parts),
+            )
+        else:
+            # Where a thread would have two elements it has four: one load, where rows lie so.
+            _, shape = tiles_of(M, N, THREADS * each**2 if each <= 2 else MANY)
+            groups, down, most = 0, triton.cdiv(M, shape["ROWS"]), LAUNCH_GRID[1]
+            grid = triton.cdiv(N, shape["BLOCK_N"]), min(down, most), triton.cdiv(down, most)
         how = {"ACTIVATION": GELU[approximate], "EXACT": x.element_size() == 4, "JOINED": joined}
         arguments = (rows, as_columns(bias), y, rows.stride(0), M, N, groups)
         launch(bias_gelu_kernel, grid, *arguments, **how, **shape, num_warps=THREADS // WARP)

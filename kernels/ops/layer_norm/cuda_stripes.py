@@ -13,7 +13,9 @@ from kernels.hardware import WARP
 from kernels.ops.layer_norm.native import Gradients
 from kernels.vectors import pack_size
 
-FEWEST, MOST_ELEMENTS = 8, 16_384  # rows, and what every block that has columns reads
+# Rows, and what every block that has columns reads: faster wherever it was timed; no other limits were
+# (book/results/tried/clusters_and_stripes.json).
+FEWEST, MOST_ELEMENTS = 8, 16_384
 STRIPE = 32  # columns of a block
 FEWEST_LANES, WANTED_VALUES, MOST_VALUES = 4, 8, 32  # threads of a row in such a block, and values of a thread
 
