@@ -110,8 +110,8 @@ def test_the_page_counts_the_drawn_points_of_each_level_that_are_reached(monkeyp
         of = [point | {"contestant": n, "kind": k, "level": at, "median_ms": ms} for n, k, at, ms in times]
         return [row | {"shape": [2, width]} for row in of]
 
-    data = {"op": results.Results({"gpu": "a GPU"}, {}, rows(8, 1.0, 2.0) + rows(9, 0.01, 0.5))}
-    cells = [entry.astext() for entry in drawn.summary("gpu", data).findall(nodes.entry)]
-    assert cells[5:10] == ["op", "level 4", "2 of 2", "1 of 1", "50.50"]
-    assert cells[10:] == ["op", "level 5", "1 of 2", "1 of 2", "1.25"]
+    data = {"op": results.Results({"gpu": "a GPU", "seed": 3}, {}, rows(8, 1.0, 2.0) + rows(9, 0.01, 0.5))}
+    cells = [entry.astext() for entry in drawn.summary(data).findall(nodes.entry)]
+    assert cells[6:12] == ["op", "level 4", "3", "2 of 2", "1 of 1", "50.50"]
+    assert cells[12:] == ["op", "level 5", "3", "1 of 2", "1 of 2", "1.25"]
     assert "The 1 that have not reached" in drawn.missed(data).astext()

@@ -1,6 +1,6 @@
-"""Points of no list, from `book/results/drawn`: how many of them each level has reached, and all that were missed.
+"""Points of no list, from `book/results/drawn`: how many of them each level has reached on a GPU, and all that were missed.
 
-```{drawn}
+```{drawn} h200
 ```
 """
 
@@ -9,20 +9,18 @@ import statistics
 from docutils import nodes
 from kernels.measure import ratios
 from kernels.measure import results as files
-from sphinx.util.docutils import SphinxDirective
 
-from measured import at_points, grid, load, size
+from measured import OneGpu, at_points, grid, size
 
 DRAWN = files.FOLDER / "drawn"
 SHORT_MS = 0.02
 """Below it the time of a call is mostly that of a launch and of a row's own chain of steps."""
 
 
-class DrawnDirective(SphinxDirective):
+class DrawnDirective(OneGpu):
     def run(self):
-        for path in DRAWN.glob("*/*.json"):
-            self.env.note_dependency(str(path))
-        return [node for gpu, data in load(DRAWN).items() for node in (summary(gpu, data), missed(data))]
+        data = self.files_below(DRAWN)
+        return [summary(data), missed(data)]
 
 
 def ours(results):
@@ -30,7 +28,7 @@ def ours(results):
     return [(row, group) for group in at_points(results.rows) for row in group if row["kind"] == "variant"]
 
 
-def summary(gpu, data):
+def summary(data):
     """A line for each operation and level."""
     body = []
     for name, results in data.items():
@@ -43,14 +41,14 @@ def summary(gpu, data):
                 [
                     name,
                     f"level {level}",
+                    str(results.machine["seed"]),
                     f"{sum(reached)} of {len(reached)}",
                     f"{sum(long)} of {len(long)}",
                     f"{statistics.median(peer_ratios):.2f}" if peer_ratios else "–",
                 ]
             )
-    machine = next(iter(data.values())).machine["gpu"]
-    columns = ["Operation", machine, "Reached", "Of 20 µs and more", "Median of best peer"]
-    return grid(columns, body, "measured", numbers=3)
+    columns = ["Operation", "Level", "Seed", "Reached", "Of 20 µs and more", "Median of best peer"]
+    return grid(columns, body, "measured", numbers=4)
 
 
 def missed(data):

@@ -4,9 +4,9 @@ In the text of an `.md` page, one number, picked by any of its row's fields:
 
     {{ measured("gbps", operation="layer_norm", contestant="torch", shape=[32768, 4096], dtype="bfloat16") }}
 
-and the table of one operation and direction, or with no argument one of everything for each GPU:
+and the table of everything that was measured on a GPU, which is named by its file:
 
-    ```{results} layer_norm forward
+    ```{results} h200
     ```
 """
 
@@ -71,22 +71,24 @@ class Measured:
         return UNITS.get(field, "{}").format(fits[0][field])
 
 
-class ResultsDirective(SphinxDirective):
-    optional_arguments = 2
+class OneGpu(SphinxDirective):
+    """A directive whose argument names a GPU by its results files; pages that have it are built anew when these change."""
 
-    def run(self):
-        results = load()
-        for path in OPERATIONS.glob("*/*.json"):
+    required_arguments = 1
+
+    def files_below(self, folder):
+        for path in folder.glob("*/*.json"):
             self.env.note_dependency(str(path))
-        if not results:
-            return [nodes.paragraph(text="Nothing is measured yet: run “make measure” on a machine with a GPU.")]
-        if self.arguments:
-            operation, direction = self.arguments
-            found = [table(data[operation].rows, direction) for data in results.values() if operation in data]
-            if not any(found):
-                raise self.error(f"no rows for {operation} {direction} in book/results")
-            return [node for node in found if node]
-        return [section(data) for data in results.values()]
+        (gpu,) = self.arguments
+        found = load(folder)
+        if gpu not in found:
+            raise self.error(f"nothing was measured on {gpu!r}: {folder} has files of {', '.join(found) or 'no GPU'}")
+        return found[gpu]
+
+
+class ResultsDirective(OneGpu):
+    def run(self):
+        return [section(self.files_below(OPERATIONS))]
 
 
 def section(data):
@@ -153,34 +155,6 @@ def whole_table(rows):
     return grid(columns, [[cells[name] for name in columns] for cells in body], "measured sortable", numbers)
 
 
-def table(rows, direction):
-    """The rows of one operation in one direction, grouped by their point; None when there is none."""
-    rows = [row for row in rows if row["direction"] == direction]
-    if not rows:
-        return None
-    body = []
-    for group in at_points(rows):
-        point = group[0]
-        body.append([", ".join([size(point["shape"]), point["dtype"], *files.unusual(point)])])
-        fastest = min((row["median_ms"] for row in group if row["kind"] != "copy"), default=None)
-        for row in group:
-            rate, ceiling_share = ("tflops", "matrix_fraction") if row.get("tflops") else ("gbps", "ceiling_fraction")
-            cells = [
-                row["contestant"],
-                kind(row),
-                show(row, "median_ms", "{:.4f}"),
-                f"{show(row, 'p20_ms', '{:.4f}')} – {show(row, 'p80_ms', '{:.4f}')}",
-                show(row, rate, UNITS[rate]),
-                show(row, ceiling_share, "{:.2f}"),
-                show(row, "max_error_ratio", "{:.2f}"),
-            ]
-            if row["kind"] != "copy" and row["median_ms"] == fastest:
-                cells = [nodes.strong(text=cell) for cell in cells]
-            body.append(cells)
-    columns = ["Contestant", "Kind", "Median, ms", "20–80 %, ms", "Rate", "Of ceiling", "Error"]
-    return grid(columns, body, "measured", numbers=5)
-
-
 def kind(row):
     return row["kind"] if row.get("level") is None else f"level {row['level']}"
 
@@ -211,18 +185,17 @@ def ceiling_words(ceilings):
 
 
 def grid(columns, rows, classes, numbers=0):
-    """A docutils table. A cell is text, an inline node or a list of blocks, a row of one cell a heading; the last
-    `numbers` columns align right."""
+    """A docutils table. A cell is text, an inline node or a list of blocks; the last `numbers` columns align right.
+
+    Text stands in its cell without a paragraph around it: of a table of thousands of cells, that is a sixth.
+    """
 
     def line(cells):
-        row = nodes.row(classes=["group"] if len(cells) == 1 else [])
+        row = nodes.row()
         for column, cell in enumerate(cells):
             entry = nodes.entry(classes=["number"] if column >= len(columns) - numbers else [])
-            inline = cell if isinstance(cell, nodes.Node) else nodes.Text(cell)
-            entry += cell if isinstance(cell, list) else nodes.paragraph("", "", inline)
+            entry += nodes.Text(cell) if isinstance(cell, str) else cell
             row += entry
-        if len(cells) == 1:
-            entry["morecols"] = len(columns) - 1
         return row
 
     group = nodes.tgroup(cols=len(columns))

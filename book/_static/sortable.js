@@ -33,10 +33,6 @@ function choice(column, heading) {
 }
 
 for (const table of document.querySelectorAll("table.sortable")) {
-  // Sphinx wraps the text of a cell in a paragraph, which is none of the data.
-  for (const paragraph of table.querySelectorAll(":is(th, td) > p:only-child")) {
-    paragraph.replaceWith(...paragraph.childNodes);
-  }
   const headings = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   const numbers = headings.flatMap((heading, i) => (WORDS.includes(heading) ? [] : [i]));
   const data = new DataTable(table, {
