@@ -1,14 +1,15 @@
 """What is special to matrix products: they agree with the identity, add up no padding, and take one w or one for each."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
 
 import kernels
 from kernels.hardware import TARGETS
-from kernels.machine import here, planning
-from kernels.ops.matmul import cuda, products
+from kernels.machine import here, interpreting, planning
+from kernels.ops.matmul import cuda, products, triton_descriptors, triton_split
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("matmul")
@@ -82,3 +83,26 @@ def test_a_large_tile_gives_the_bits_of_small_ones(monkeypatch, x_t, w_t, dtype,
     assert torch.equal(found[cuda.SMALL], found[cuda.LARGE])
     exact = OP.reference(x, w, bias, "gelu")
     assert (found[cuda.LARGE] - exact).abs().max() < 2 * torch.finfo(dtype).eps * exact.abs().max()
+
+
+@pytest.mark.skipif(DEVICE == "cuda" or not interpreting(), reason="where there is TMA, the rungs' own cases meet it")
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(("x_t", "w_t"), [*product((False, True), repeat=2)])
+def test_tiles_by_descriptors_are_right_where_nothing_else_takes_them(monkeypatch, x_t, w_t, parts):
+    """Ragged tiles at every end, and parts of K of which the last is shorter; then the gradient before the activation."""
+    cut = triton_split.Cut(64, 128, 32, 2, 4, 1.0, 16)
+    monkeypatch.setattr(triton_descriptors, "has_descriptors", lambda *_: True)
+    monkeypatch.setattr(triton_split, "best_cut", lambda *_: (cut, parts))
+    M, K, N = 136, 200, 264
+    random = torch.Generator().manual_seed(0)
+    x, w, bias, dy = (
+        torch.randn(shape, generator=random).to(torch.float16) for shape in ((1, M, K), (1, K, N), (N,), (1, M, N))
+    )
+    h = (x.double() @ w.double() + bias.double()).requires_grad_()
+    exact = torch.nn.functional.gelu(h)
+    exact.backward(dy.double())
+    x, w = (one.mT.contiguous().mT if flip else one for one, flip in ((x, x_t), (w, w_t)))
+    for incoming, expected in ((None, exact.detach()), (dy, h.grad)):
+        y = torch.full((1, M, N), float("nan"), dtype=torch.float16)
+        triton_split.multiply(x, w, y, bias, incoming, "gelu")
+        assert (y - expected).abs().max() < 2 * torch.finfo(torch.float16).eps * expected.abs().max()
