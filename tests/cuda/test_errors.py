@@ -213,3 +213,5 @@ def test_a_barrier_while_others_shuffle():
     message = barrier_error("if (threadIdx.x < 5) __syncwarp();\n__syncthreads();")
     assert "5 threads wait in __syncwarp on line 2" in message
     assert "59 threads wait in __syncthreads on line 3" in message
+    assert "In warp 0, lanes 0-4 wait in __syncwarp on line 2 of k.cu, whose mask names them and lanes 5-31" in message
+    assert "Which of the two is in a condition" in message

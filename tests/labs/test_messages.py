@@ -200,6 +200,35 @@ def test_a_missing_guard_and_a_wrong_stride_are_told_apart(search, replace, ends
             "still writes what lies between",
         ),
         ("roofline", "least_batch", "torch.ceil", "torch.floor", "a row too few"),
+        (
+            "roofline",
+            "least_batch",
+            "torch.ceil(needed / spare)",
+            "(needed // spare + 1)",
+            "that is one already is enough",
+        ),
+        (
+            "attention",
+            "flash_attention",
+            "p = tl.exp(s - larger)\n        fade = tl.exp(",
+            "p = tl.exp2(s - larger)\n        fade = tl.exp2(",
+            "powers of 2 in place of e",
+        ),
+        ("rope", "turn_halves", "h < H + K", "h < 0", "nothing was written to qkv"),
+        (
+            "cross_entropy",
+            "cross_entropy",
+            "largest, total = -3.402823466e38, 0.0",
+            "largest, total = -3.402823466e38, 0",
+            "total = 0.0",
+        ),
+        (
+            "cross_entropy",
+            "cross_entropy",
+            "tl.maximum(before, tl.max(x))",
+            "tl.max(before, tl.max(x))",
+            "tl.maximum(a, b)",
+        ),
     ],
 )
 def test_a_mistake_is_named_by_its_values(lab, name, search, replace, cause):
@@ -207,6 +236,18 @@ def test_a_mistake_is_named_by_its_values(lab, name, search, replace, cause):
     assert text.count(search) == 1
     report = judge.grade(exercise(name), text.replace(search, replace))
     assert cause in said(report), report
+
+
+def test_what_is_beyond_an_int_has_a_hint_of_its_own():
+    """And a product that was never finished is not said to be rounded."""
+    text = solution("paged_decode", "part_of_keys")
+    report = judge.grade(
+        exercise("part_of_keys"), text.replace("(long long)blockIdx.x * keys", "(int)(blockIdx.x * keys)")
+    )
+    assert "The product of two ints is an int" in report.verdicts[0].hint
+    text = solution("rope", "turn_back")
+    report = judge.grade(exercise("turn_back"), text.replace("p.x * c + p.y * n", "p.x * c - p.y * n"))
+    assert "each result is rounded once" not in report.broken and report.broken
 
 
 def test_a_division_by_zero_goes_on_as_on_a_gpu():

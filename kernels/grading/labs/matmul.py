@@ -136,9 +136,10 @@ EXERCISES = (
         unwatched=("large",),
         properties=(
             properties.stays_inside(
-                hint="The last tiles reach past the edges of x, w and y, and the last step past K. Ask before each access "
-                "whether its own row and column are inside. And if the access is misaligned: a float4 begins at a multiple of "
-                "four floats. For which K do all rows of x, and for which N those of w?"
+                hint="A row of x has K numbers, a row of w and of y has N. The last tiles reach past the edges of x, w and y, "
+                "and the last step past K: ask before each access whether its own row and column are inside. And if the access "
+                "is misaligned: a float4 begins at a multiple of four floats. For which K do all rows of x, and for which N "
+                "those of w?"
             ),
             termination.reaches_barriers(
                 hint="A thread without an output still loads for others, and every thread of the block has to reach the "
@@ -156,7 +157,7 @@ EXERCISES = (
                 "even",
                 name="y is the product of x and w",
                 hint="y[i][j] is the sum over k of x[i][k] · w[k][j]. A row of x has K numbers, a row of w and of y has N. "
-                "Which k does the tile begin with, and are the sums kept from tile to tile?",
+                "With what do the sums begin, are they kept from tile to tile, and with which k does a tile begin?",
             ),
             properties.right(
                 "odd",
@@ -165,7 +166,8 @@ EXERCISES = (
                 "one",
                 "large",
                 name="also for sizes that are not multiples of a tile",
-                hint="Where a tile reaches past K, what it holds there must add nothing. And an index needs an int.",
+                hint="Where a tile reaches past K, what it holds there must add nothing. And an index is kept in an int: a "
+                "float skips numbers beyond 2²⁴.",
             ),
             properties.right("empty", name="also for K of 0", hint="A sum of nothing is 0."),
             properties.right(

@@ -18,8 +18,8 @@ def stays_inside(hint: str | Mapping[str, str] = "") -> Property:
 
 
 _NEVER_WRITTEN = (
-    "Which thread writes this element, for these sizes? What no thread writes holds anything at all. If one does write it, a "
-    "barrier has to come between."
+    "Which thread writes this element, for these sizes, and does it come there, or has it returned? What no thread writes "
+    "holds anything at all. If one does write it, a barrier has to come between."
 )
 
 

@@ -29,6 +29,7 @@ _ADVICE = {
     "has no attribute 'grid_idx'": "a kernel is launched with its grid in brackets: kernel[grid](…)",
     "only convert an array of size 1": "this is for one number, and here it is given a block of them: in a "
     "kernel, use the functions of tl, and tl.load and tl.store take a block of pointers",
+    "out of bounds for shape": "tl.max and tl.sum take one block; the larger of two numbers is tl.maximum(a, b)",
     "must be Tensor, not tensor": "torch's functions are for the host: in a kernel, use those of tl",
     "'int' object is not iterable": "a pointer takes no brackets: tl.load(x_ptr + places) loads a block",
     "'int' object has no attribute": "in Triton's interpreter a loop counts in Python numbers; tl.cast(number, tl.int64) "
@@ -40,6 +41,10 @@ _COMPILER_ADVICE = dict.fromkeys(("is not string", "of type <class 'str'> to ten
 _COMPILER_ADVICE["must be same dtype"] = (
     "tl.dot takes two blocks of one type: convert one by .to(…). A block of a half type times a float32 number is float32"
 )
+_COMPILER_ADVICE["Loop-carried variable"] = (
+    "what goes from turn to turn of a loop begins before it with the type that it keeps: total = 0.0"
+)
+_COMPILER_ADVICE["is not defined"] = "what is used after a loop or a condition needs a value before it, too"
 _tried: set[tuple] = set()  # kernels, types and flags, of this process, which tries one submission
 
 

@@ -102,17 +102,19 @@ std::string Block::explain() const {
                       "Hardware from sm_70 on waits only for the threads that have not returned and lets this pass; older "
                       "hardware may wait for ever. Guard the work, not the barrier: `if (i < n) { … }` before it and again "
                       "after it, so that every thread of a block reaches the same __syncthreads";
-    if (at_barriers)
-        return text + " Every thread of a block must reach the same __syncthreads: take it out of the condition";
-
     for (uint32_t warp = 0; warp * warp_size < thread->count; ++warp)
         if (groups[warp].count) {
             const Group& group = groups[warp].group[0];
             return text + " In warp " + std::to_string(warp) + ", lanes " + describe_lanes(group.arrived) +
                    " wait in " + describe(*group.site) + ", whose mask names them and lanes " +
                    describe_lanes(group.mask & ~group.arrived) +
-                   ". Every lane that a mask names must make the same call with the same mask";
+                   ". Every lane that a mask names must make the same call with the same mask" +
+                   (at_barriers ? ", and every thread of a block must reach the same __syncthreads. Which of the two is in a "
+                                  "condition, or in a loop of other lengths for other lanes? Take it out"
+                                : "");
         }
+    if (at_barriers)
+        return text + " Every thread of a block must reach the same __syncthreads: take it out of the condition";
     for (const Tile& tile : tiles)
         return text + " Threads " + std::to_string(tile.first) + " to " + std::to_string(tile.first + tile.count - 1) +
                " are one tile, and " + std::to_string(tile.arrived) + " of them wait. Every thread of a tile must make "

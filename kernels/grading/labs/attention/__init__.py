@@ -72,7 +72,8 @@ EXERCISES = (
                 name="y is the mean of the values, weighted by the softmax of the scores",
                 likes=FORMULA,
                 hint="When a larger score comes, what must fade? The sum and the output, both by exp(largest - larger). And "
-                "which value is taken away in the exponent, before and after?",
+                "which value is taken away in the exponent, before and after? One value a query is a column beside a block of "
+                "scores: larger[:, None].",
             ),
             known_mistakes.right(
                 "lse",
@@ -120,12 +121,12 @@ EXERCISES = (
                 name="causal: the last query stands at the last key",
                 likes=OFFSET | ALONE,
                 hint="Query i stands at the key i + N - M. With fewer keys than queries that may be less than 0: such a query "
-                "has y = 0 and lse = -∞. -∞ less -∞ is NaN, and so is 0 / 0.",
+                "has y = 0 and lse = -∞, which somebody has to write. -∞ minus -∞ is NaN, and so is 0 / 0.",
             ),
             _both(
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
-                likes={},
+                likes=BEYOND | MASK,
                 hint="What lives from block to block is float32: the largest score, the sum, and the output. Only q, k, v and "
                 "the weights that tl.dot multiplies have the tensors' type, and y when it is stored; scores are scaled after "
                 "the product.",

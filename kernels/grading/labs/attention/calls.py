@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -122,6 +123,7 @@ FORMULA = {
         lambda s: (s - s.amax(-1, keepdim=True)).exp()
     ),
     "the sum of values by the scores themselves, without a softmax": _weighted(lambda s: s),
+    "powers of 2 in place of e, whose exponents have no factor log2(e)": _weighted(lambda s: _softmax(s * math.log(2))),
     "a softmax over the queries, from top to bottom: it goes over the keys of one query": _weighted(
         partial(torch.softmax, dim=-2)
     ),
@@ -188,7 +190,7 @@ def _no_weight(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) 
 
 
 BEGINS = {
-    "a largest score that begins above all of them: every weight is e to the power of far below 0, and so 0": _no_weight
+    "weights that are all 0, since a larger score was kept: the one to begin with, or that of a key beyond the end": _no_weight
 }
 OFFSET = {
     "a mask by the numbers of query and key: the first query stands at the first key, and not the last at the last": _ahead(

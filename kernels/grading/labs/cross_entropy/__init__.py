@@ -78,7 +78,7 @@ EXERCISES = (
             _loss(
                 "even",
                 name="loss is the log-sum-exp less the logit at the target",
-                hint="What is NaN was not written, or comes of infinity less infinity. The sum so far is scaled by exp of "
+                hint="What is NaN was not written, or comes of infinity minus infinity. The sum so far is scaled by exp of "
                 "the old largest value less the new one, and only then added to.",
             ),
             _loss(
@@ -95,7 +95,7 @@ EXERCISES = (
                 "ignored",
                 "all ignored",
                 name=f"loss: 0 where the target is {IGNORED}",
-                hint="Such a row has no logit at its target. tl.where(condition, a, b) chooses.",
+                hint="Such a row has no logit at its target, but its loss has to be stored: tl.where(condition, a, b) chooses.",
             ),
             _loss(
                 "no class",
@@ -114,7 +114,7 @@ EXERCISES = (
                 "infinite",
                 "masked",
                 name="loss: where some logits are −∞",
-                hint="The first blocks may hold nothing but −∞. −∞ less −∞ is NaN; the lowest finite float is a better "
+                hint="The first blocks may hold nothing but −∞. −∞ minus −∞ is NaN; the lowest finite float is a better "
                 "start. And what does the loss become where the target is −∞?",
             ),
             _loss(

@@ -128,8 +128,8 @@ CUMULATIVE_SUMS = Exercise(
     unwatched=("far", "ends"),
     properties=(
         properties.stays_inside(
-            "In the last turn some threads are past the end of the row: guard the load and the store. How many warps may a "
-            "block have? And if the access is misaligned: where may a row begin?"
+            "In the last turn some threads are past the end of the row: guard the load and the store. Rows of x begin `row` "
+            "apart, those of y N. How many warps may a block have? And if the access is misaligned: where may a row begin?"
         ),
         termination.reaches_barriers(
             "Threads past the end of the row take part in every shuffle, too, and come to every barrier."

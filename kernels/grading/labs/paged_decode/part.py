@@ -81,8 +81,11 @@ PART_OF_KEYS = Exercise(
     unwatched=("far", "ends"),
     properties=(
         properties.stays_inside(
-            "A part ends where its keys do, or the sequence. Which page has key j: table[s * width + j / rows]? Behind the "
-            "last page the table holds anything."
+            {
+                "kind = beyond": f"Where does the part begin? {PRODUCTS}",
+                "": "A part ends where its keys do, or the sequence. Which page has key j: table[s * width + j / rows]? Behind "
+                "the last page the table holds anything.",
+            }
         ),
         termination.reaches_barriers(
             "Every thread of the block comes to every barrier, every lane of a warp to every shuffle."
@@ -92,7 +95,7 @@ PART_OF_KEYS = Exercise(
             *("race", "uninitialised read"),
             name="no race, and no uninitialised read",
             hint={
-                "uninitialised": "Which scores has this tile? The last may be short.",
+                "uninitialised": "Which scores has this tile? The last may be short. And which lanes write them?",
                 "": "What stands between writing a score and reading it, and between reading it and the next tile's?",
             },
         ),

@@ -138,7 +138,7 @@ def _infinite() -> Property:
             for wrong, what in (
                 (got.isnan(), "NaN"),
                 (expected.isinf() & (got < 0), "negative, where memory limits for every M"),
-                (expected.isinf() & ~got.isposinf(), "no infinity, where memory limits for every M"),
+                (expected.isinf() & ~got.isposinf(), "finite, where memory limits for every M"),
                 (got.isinf() & ~expected.isinf(), "infinite, where a number of rows suffices"),
             ):
                 if wrong.any():
@@ -168,16 +168,23 @@ LEAST_BATCH = exercise(
             hint="Write down the time of arithmetic and the time of memory, and solve for M where the two are equal.",
         ),
         _infinite(),
-        properties.right(
-            *_EXACT,
+        known_mistakes.right(
+            "M",
+            cases=tuple(_EXACT),
             name="exact where arithmetic takes as long as memory",
-            hint="There the quotient is a whole number, but a fraction that was rounded before may end up a little above "
-            "it. Multiply out, so that two whole numbers are divided, once: float64 has every whole number up to 2⁵³.",
+            likes={
+                "the next whole number: a quotient that is one already is enough": lambda **of: {
+                    "M": _rows(**of).floor() + 1
+                }
+            },
+            hint="Here the quotient is a whole number, and it comes out a little above if a factor was rounded before. "
+            "Multiply out, so that two whole numbers are divided, once: float64 has every whole number up to 2⁵³.",
         ),
         properties.right(
             *_ABOVE,
             name="a row more where the quotient is hardly above a whole number",
-            hint="Round up the quotient itself. Whoever takes away a little first, against rounding, has a row too few here.",
+            hint="Round up the quotient itself. Whoever subtracts a little first, to guard against rounding, has a row too "
+            "few here.",
         ),
         at_once("products"),
     ),

@@ -75,8 +75,9 @@ def _exercise(
         prelude=prelude,
         properties=(
             properties.stays_inside(
-                "Guard the pair, below D / 2, and the position, below S, before the first access. And if the access is "
-                "misaligned: where may a position begin, and for which D does each head begin at a multiple of 16 bytes?"
+                "Guard the pair, below D / 2, and the position, below S, before the first access. A position has D / 2 angles, "
+                "and a head D features, which are D / 2 pairs. And if the access is misaligned: where may a position begin, "
+                "and for which D does each head begin at a multiple of 16 bytes?"
             ),
             properties.finishes(
                 "A barrier has to be reached by all threads of a block. Does every loop come nearer to its end?"

@@ -64,6 +64,8 @@ def all_turned(output: str, pairs: Pairs, hint: str | Mapping[str, str]) -> Prop
             heads, H = sorted(set(still.nonzero()[:, 2].tolist())), trial.sizes["H"]
             of = "k" if heads[0] >= H else "q" if heads[-1] < H else "q and k"
             batch, s, head, pair = still.nonzero()[0].tolist()
+            if same.all():
+                return f"nothing was written to {output}\n(with {trial.where})"
             return (
                 f"{int(still.sum()):,} of {still.numel():,} pairs are as they were, all of them in {of}; the first is pair "
                 f"{pair} of head {head} at position {s}{f' of batch {batch}' if batch else ''}\n(with {trial.where})"
@@ -91,7 +93,7 @@ def lengths_kept(output: str, pairs: Pairs, hint: str | Mapping[str, str]) -> Pr
             at = b, s, head, pair = tuple(wrong.nonzero()[0].tolist())
             was, now = (of[at] for of in lengths(trial, pairs))
             message = (
-                f"{int(wrong.sum()):,} of {wrong.numel():,} pairs have another length, so they were not turned\n"
+                f"{int(wrong.sum()):,} of {wrong.numel():,} pairs changed length, so this was not a rotation\n"
                 f"pair {pair} of head {head} at position {s}{f' of batch {b}' if b else ''}: "
                 f"its length was {was:.6g}, and is {now:.6g}\n(with {trial.where})"
             )
