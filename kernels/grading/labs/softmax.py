@@ -83,7 +83,7 @@ EXERCISES = (
                 name="each row of y is the softmax of its row of x",
                 hint="Whose sum is scaled when two parts meet, and by what? Each by exp of its own largest value, less "
                 "the largest of both. And all threads need the two numbers of the whole row. What is NaN was not written, or "
-                "comes of infinity less infinity or infinity times 0.",
+                "comes of infinity minus infinity or infinity times 0.",
             ),
             properties.right(
                 "odd",
@@ -115,7 +115,7 @@ EXERCISES = (
                 "infinite",
                 name="also where some values are −∞",
                 hint="A thread may have seen nothing but −∞. Its largest value is then −∞, if it began with that; and "
-                "−∞ less −∞ is NaN. Is there a lowest number that is finite?",
+                "−∞ minus −∞ is NaN. Is there a lowest number that is finite?",
             ),
             counters.fewest_sectors(
                 "load",

@@ -175,8 +175,8 @@ DRILLS = (
         few_steps(lambda n, **_: 240, "the sums take seven rounds"),
         together=True,
         hint={
-            "infinite = True": "0 times infinity is NaN, and so is infinity less infinity: who has no element step to the left "
-            "adds 0, and no product with 0.",
+            "infinite = True": "0 times infinity is NaN, and so is infinity minus infinity: who has no element step to the "
+            "left adds 0, and no product with 0.",
             "": "In each round: read the element that lies step to the left, wait, add it, wait.",
         },
     ),
