@@ -126,7 +126,7 @@ EXERCISES = (
             _both(
                 cases=["float16", "bfloat16"],
                 name="also in float16 and bfloat16",
-                likes=BEYOND | MASK,
+                likes={**BEYOND, **MASK},
                 hint="What lives from block to block is float32: the largest score, the sum, and the output. Only q, k, v and "
                 "the weights that tl.dot multiplies have the tensors' type, and y when it is stored; scores are scaled after "
                 "the product.",
