@@ -49,3 +49,12 @@ def test_narrow_rows_are_copied_as_vectors(device, monkeypatch, dtype, M, N):
         for one, right in zip(rms_norm.cuda.narrow_gradients(dy, x, weight, 1e-6), expected, strict=True):
             if right is not None:
                 torch.testing.assert_close(one.double(), right, rtol=DTYPES[dtype], atol=3 * DTYPES[dtype])
+
+
+@pytest.mark.parametrize("N", [1, 2, 3])
+def test_narrow_columns_are_added_up_in_pairs(device, monkeypatch, N):
+    """A chain of all rows of a block would round 255 times. x is normalised to 1."""
+    monkeypatch.setattr(rms_norm.cuda, "multiprocessors", lambda device: 2)
+    x, dy = (torch.full((2_304, N), value, device=device) for value in (1.0, 0.1))
+    _, dweight = rms_norm.cuda.narrow_gradients(dy, x, x[0].clone(), 0.0)
+    torch.testing.assert_close(dweight.double(), dy.double().sum(0), rtol=3e-7, atol=0)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "few.cuh"
+#include "rms_row.cuh"
 
 // partial is G×1×N for G blocks, if there are several.
 template <bool SUM, int SIZE, int PACKS, int ROWS, int LANES, typename T>
@@ -56,16 +57,16 @@ __device__ void rms_backward_few(const T* dy, const T* dh, const T* x, const T* 
 
     Floats<SIZE> dweights[PACKS] = {};
     for (int k = 0; k < ROWS; ++k) {
-        const float rstd = rsqrtf(rows[k].x * share + eps), gn = rows[k].y * share * rstd;
+        const RmsRow row(rows[k].x * share, rows[k].y * share, N, eps);
         for (int p = 0; p < PACKS; ++p) {
             if (mine.column(p) >= N || mine.row(k) >= M) continue;
             const Floats<SIZE> values = widened(xs[k][p]), gradients = widened(dys[k][p]);
             Floats<SIZE> out = g_of(gradients, p), sums;
             if (SUM) sums = widened(dhs[k][p]);
             for (int v = 0; v < SIZE; ++v) {
-                const float n = values.at[v] * rstd;
+                const float n = values.at[v] * row.rstd;
                 dweights[p].at[v] += gradients.at[v] * n;
-                out.at[v] = rstd * (out.at[v] - n * gn);
+                out.at[v] = row.scale * (out.at[v] - n * row.gn);
                 if (SUM) out.at[v] += sums.at[v];
             }
             const long long at = mine.row(k) * N + mine.column(p);

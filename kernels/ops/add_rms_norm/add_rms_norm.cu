@@ -4,6 +4,7 @@
 #include "norm_columns.cuh"
 #include "packs.cuh"
 #include "reductions.cuh"
+#include "rms_row.cuh"
 
 template <typename T>
 __global__ void add_rms_norm_warp(const T* x, const T* residual, const T* weight, T* y, T* h, long long x_stride,
@@ -93,11 +94,11 @@ __global__ void add_rms_norm_backward_rows(const T* dy, const T* dh, const T* h,
         squares += (float)h[j] * (float)h[j];
         products += (float)dy[j] * (float)weight[j] * (float)h[j];
     }
-    float rstd = rsqrtf(row_sum(squares, warp_parts[0]) / N + eps);
-    float mean_gn = row_sum(products, warp_parts[1]) / N * rstd;
-    if (threadIdx.x == 0) statistics[blockIdx.x] = {0.0f, rstd};  // no mean is subtracted
+    const RmsRow common(row_sum(squares, warp_parts[0]) / N, row_sum(products, warp_parts[1]) / N, N, eps);
+    if (threadIdx.x == 0) statistics[blockIdx.x] = {0.0f, common.rstd};  // no mean is subtracted
     for (int j = threadIdx.x; j < N; j += blockDim.x) {
-        float norm_gradient = rstd * ((float)dy[j] * (float)weight[j] - (float)h[j] * rstd * mean_gn);
+        const float n = (float)h[j] * common.rstd;
+        const float norm_gradient = common.scale * ((float)dy[j] * (float)weight[j] - n * common.gn);
         // Twice: an operator may not return one tensor as two outputs.
         dx[(long long)blockIdx.x * N + j] = dresidual[(long long)blockIdx.x * N + j] = (T)((float)dh[j] + norm_gradient);
     }

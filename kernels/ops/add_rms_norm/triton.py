@@ -20,6 +20,7 @@ from kernels.hardware import WARP
 from kernels.machine import multiprocessors
 from kernels.ops.layer_norm.triton_backward import prefetch_parameters, too_wide, whole
 from kernels.ops.rms_norm import triton_split
+from kernels.ops.rms_norm.triton_backward import of_row
 from kernels.row_parts import at_once, few_rows
 from kernels.rung import rung
 from kernels.triton import column_sums, row_tiles
@@ -100,7 +101,7 @@ def add_rms_norm_backward_statistics_kernel(
 @triton.jit
 def add_rms_norm_backward_columns_kernel(
     dy_ptr, dh_ptr, h_ptr, weight_ptr, statistics_ptr, dx_ptr, dresidual_ptr, dweight_ptr, dy_stride, dh_stride, h_stride,
-    M, N, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    M, N, eps, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     columns = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     weight = tl.load(weight_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)
@@ -113,11 +114,13 @@ def add_rms_norm_backward_columns_kernel(
         h = tl.load(h_ptr + rows * h_stride + columns, mask=inside, other=0.0).to(tl.float32)
         rstd = tl.load(statistics_ptr + 2 * rows, mask=rows < M, other=0.0)
         mean_gn = tl.load(statistics_ptr + 2 * rows + 1, mask=rows < M, other=0.0)
-        dx = dh + rstd * (dy * weight - h * rstd * mean_gn)
+        n = h * rstd
+        scale, mean_gn = of_row(rstd, mean_gn, N, eps)
+        dx = dh + scale * (dy * weight - n * mean_gn)
         # Twice: an operator may not return one tensor as two outputs.
         tl.store(dx_ptr + rows * N + columns, dx, mask=inside)
         tl.store(dresidual_ptr + rows * N + columns, dx, mask=inside)
-        dweight += dy * (h * rstd)
+        dweight += dy * n
     store_partial(dweight_ptr, dweight, tl.program_id(1), columns, N)
 
 
@@ -143,7 +146,8 @@ def add_rms_norm_backward_rows_kernel(
         rstd = (1.0 / tl.sqrt(tl.div_rn(tl.sum(h * h, 1), count) + eps))[:, None]
         mean_gn = tl.div_rn(tl.sum(g * h, 1), count)[:, None] * rstd
         n = h * rstd
-        dx = dh + rstd * (g - n * mean_gn)
+        scale, mean_gn = of_row(rstd, mean_gn, N, eps)
+        dx = dh + scale * (g - n * mean_gn)
         # Twice: an operator may not return one tensor as two outputs.
         tl.store(dx_ptr + rows * N + columns, dx, mask=inside)
         tl.store(dresidual_ptr + rows * N + columns, dx, mask=inside)
@@ -197,7 +201,7 @@ def columns(dy, dh, h, weight, eps):
     strides = dy.stride(0), dh.stride(0), h.stride(0)
     tensors = dy, dh, h, weight, statistics, dx, dresidual, sums.dweight
     grid = across, sums.programs
-    launch(add_rms_norm_backward_columns_kernel, grid, *tensors, *strides, M, N, ROWS=4, BLOCK_N=512, num_warps=2)
+    launch(add_rms_norm_backward_columns_kernel, grid, *tensors, *strides, M, N, eps, ROWS=4, BLOCK_N=512, num_warps=2)
     return dx, dresidual, sums.add_up()[0]
 
 

@@ -185,7 +185,7 @@ def rung(name: str, fn: Callable, idea: str, source: tuple[Path, ...], unsupport
 
 
 PACKS = (FILE, DEVICE / "packs.cuh", DEVICE / "vectors.cuh")
-COLUMNS = (*PACKS, NORM_COLUMNS, COLUMN_SUMS)
+COLUMNS = (*PACKS, DEVICE / "rms_row.cuh", NORM_COLUMNS, COLUMN_SUMS)
 VECTORS = (*with_includes(QUEUE), COLUMN_SUMS)
 FORWARD = (
     rung("reread", reread, "one block a row, read twice", PACKS),

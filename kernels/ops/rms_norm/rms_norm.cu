@@ -4,6 +4,7 @@
 #include "norm_columns.cuh"
 #include "packs.cuh"
 #include "reductions.cuh"
+#include "rms_row.cuh"
 
 template <int SIZE>
 __device__ float squares_of(Floats<SIZE> row)
@@ -101,12 +102,11 @@ __global__ void rms_norm_backward_rows(const T* dy, const T* x, const T* weight,
         squares += squares_of(row);
         for (int k = 0; k < SIZE; ++k) products += g.at[k] * row.at[k];
     }
-    float rstd = rsqrtf(row_sum(squares, warp_parts[0]) / N + eps);
-    float mean_gn = row_sum(products, warp_parts[1]) / N * rstd;
-    if (threadIdx.x == 0) statistics[blockIdx.x] = {0.0f, rstd};
+    const RmsRow common(row_sum(squares, warp_parts[0]) / N, row_sum(products, warp_parts[1]) / N, N, eps);
+    if (threadIdx.x == 0) statistics[blockIdx.x] = {0.0f, common.rstd};
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
         Floats<SIZE> row = load_floats<SIZE>(x + j), g = g_of(j);
-        for (int k = 0; k < SIZE; ++k) g.at[k] = rstd * (g.at[k] - row.at[k] * rstd * mean_gn);
+        for (int k = 0; k < SIZE; ++k) g.at[k] = common.scale * (g.at[k] - row.at[k] * common.rstd * common.gn);
         store_floats(dx + j, g);
     }
 }

@@ -6,6 +6,7 @@
 // value by value. They keep their columns from row to row, and with them the sums for dweight.
 
 #include "reductions.cuh"
+#include "rms_row.cuh"
 #include "vector_copy.cuh"
 
 // Blocks of (LANES, THREADS / LANES) threads, which have CHUNK rows at a time, a multiple of Vector::SIZE, so that they start at a
@@ -38,13 +39,12 @@ __global__ void __launch_bounds__(THREADS)
                 squares += values[v] * values[v];
                 products += gradients[v] * weights[v] * values[v];
             }
-            const float rstd = rsqrtf(warp_sum<LANES>(squares) * share + eps);
-            const float gn_mean = warp_sum<LANES>(products) * share * rstd;
+            const RmsRow common(warp_sum<LANES>(squares) * share, warp_sum<LANES>(products) * share, N, eps);
             for (int v = 0; v < VALUES; ++v) {
                 if (!has(v)) continue;
-                const float n = values[v] * rstd;
+                const float n = values[v] * common.rstd;
                 dweights[v] += gradients[v] * n;
-                xs[row * N + column(v)] = (T)(rstd * (gradients[v] * weights[v] - n * gn_mean));
+                xs[row * N + column(v)] = (T)(common.scale * (gradients[v] * weights[v] - n * common.gn));
             }
         }
         __syncthreads();
@@ -52,11 +52,15 @@ __global__ void __launch_bounds__(THREADS)
         __syncthreads();
     }
 
-    for (int v = 0; v < VALUES; ++v) meeting[v][thread] = dweights[v];
+    for (int v = 0; v < VALUES; ++v) {
+        // A warp that has several rows adds them up itself, in pairs: so many in a chain would each be rounded.
+        for (int lanes = LANES; lanes < 32; lanes *= 2) dweights[v] += __shfl_xor_sync(0xffffffff, dweights[v], lanes);
+        meeting[v][thread] = dweights[v];
+    }
     __syncthreads();
     for (int v = threadIdx.y; v < VALUES; v += THREADS / LANES) {
         float sum = 0.0f;
-        for (int at = threadIdx.x; at < THREADS; at += LANES) sum += meeting[v][at];
+        for (int at = threadIdx.x; at < THREADS; at += 32) sum += meeting[v][at];
         if (column(v) < N) partial[(long long)blockIdx.x * N + column(v)] = sum;
     }
 }

@@ -29,6 +29,14 @@ from kernels.vectors import pack_size
 
 
 @triton.jit
+def of_row(rstd, mean_gn, N, eps):
+    """scale and mean_gn of dx = scale * (g - n * mean_gn)."""
+    # Of one column n * n is 1 - eps * rstd * rstd, and the difference of g and n * mean_gn nothing but what was rounded.
+    # 0 times infinity is NaN, as the difference is.
+    return tl.where(N > 1, rstd, rstd * (eps * rstd * rstd)), tl.where(N > 1, mean_gn, 0.0 * mean_gn)
+
+
+@triton.jit
 def rms_norm_backward_statistics_kernel(
     dy_ptr, x_ptr, weight_ptr, statistics_ptr, dy_stride, x_stride, N, eps, STEP: tl.constexpr, BLOCK_N: tl.constexpr
 ):
@@ -52,7 +60,7 @@ def rms_norm_backward_statistics_kernel(
 
 @triton.jit
 def rms_norm_backward_columns_kernel(
-    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dx_ptr, dweight_ptr, dy_stride, x_stride, M, N,
+    dy_ptr, x_ptr, weight_ptr, statistics_ptr, dx_ptr, dweight_ptr, dy_stride, x_stride, M, N, eps,
     STEP: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     dy_stride, x_stride, N = in_steps(dy_stride, STEP), in_steps(x_stride, STEP), in_steps(N, STEP)
@@ -69,7 +77,8 @@ def rms_norm_backward_columns_kernel(
         rstd = tl.load(statistics_ptr + 2 * rows, mask=rows < M, other=0.0)
         mean_gn = tl.load(statistics_ptr + 2 * rows + 1, mask=rows < M, other=0.0)
         n = x * rstd
-        tl.store(dx_ptr + rows * N + columns, rstd * (dy * weight - n * mean_gn), mask=inside)
+        scale, mean_gn = of_row(rstd, mean_gn, N, eps)
+        tl.store(dx_ptr + rows * N + columns, scale * (dy * weight - n * mean_gn), mask=inside)
         dweight += dy * n
     store_partial(dweight_ptr, dweight, tl.program_id(1), columns, N)
 
@@ -96,7 +105,8 @@ def rms_norm_backward_rows_kernel(
         rstd = (1.0 / tl.sqrt(tl.div_rn(tl.sum(x * x, 1), count) + eps))[:, None]
         mean_gn = tl.div_rn(tl.sum(g * x, 1), count)[:, None] * rstd
         n = x * rstd
-        tl.store(dx_ptr + rows * N + columns, rstd * (g - n * mean_gn), mask=inside)
+        scale, mean_gn = of_row(rstd, mean_gn, N, eps)
+        tl.store(dx_ptr + rows * N + columns, scale * (g - n * mean_gn), mask=inside)
         dweight += dy * n
     store_partial(dweight_ptr, dweight, tl.program_id(0), columns, N)
 
@@ -117,7 +127,7 @@ def columns(dy, x, weight, eps):
     sums = Partials(min(triton.cdiv(M, 4), max(5 * multiprocessors(x.device) // across, 1)), weight)
     grid, tensors = (across, sums.programs), (dy, x, weight, statistics, dx, sums.dweight)
     tile = {"STEP": step, "ROWS": 4, "BLOCK_N": 512, "num_warps": 2}
-    launch(rms_norm_backward_columns_kernel, grid, *tensors, *strides, M, N, **tile)
+    launch(rms_norm_backward_columns_kernel, grid, *tensors, *strides, M, N, eps, **tile)
     return dx, sums.add_up()[0]
 
 
