@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from rungs import DEVICE, each_rung
 
 import kernels
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+OP = kernels.operation("bias_gelu")
 
 
 @pytest.mark.parametrize("level", [1, 4, 5])
@@ -26,3 +27,12 @@ def test_half_types_keep_the_left_tail(level):
     y = kernels.bias_gelu(x, torch.zeros(64, dtype=torch.bfloat16, device=DEVICE), level=level)
     expected = x.double() * torch.special.ndtr(x.double())
     torch.testing.assert_close(y.double(), expected, rtol=2**-7, atol=0)
+
+
+@pytest.mark.parametrize("N", [1, 2, 3])
+@each_rung(OP, [one for one in OP.backward if one.level == 5])
+def test_narrow_columns_are_added_up_in_pairs(variant, N):
+    """A chain of all rows of a block would round 255 times. The slope is 1 at 20."""
+    x, dy = (torch.full((2_304, N), value, device=DEVICE) for value in (20.0, 0.1))
+    dbias = OP.results(variant.fn, {"x": x, "bias": torch.zeros(N, device=DEVICE)}, ["bias"], {"y": dy})["dbias"]
+    torch.testing.assert_close(dbias.double(), dy.double().sum(0), rtol=3e-7, atol=0)

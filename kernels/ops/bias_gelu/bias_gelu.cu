@@ -51,6 +51,15 @@ __global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_str
     }
 }
 
+// A warp that has several rows of its columns adds them up itself, in pairs: so many in a chain would each be rounded. All lanes
+// must come, and blockDim.x is a power of two.
+template <int SIZE>
+__device__ void met_in_warp(Floats<SIZE>& sums)
+{
+    for (int lanes = 16; lanes >= blockDim.x; lanes /= 2)
+        for (int k = 0; k < SIZE; ++k) sums.at[k] += __shfl_xor_sync(0xffffffff, sums.at[k], lanes);
+}
+
 // dx and dbias of few rows, of which a thread has one: little code, all loads are asked for at once, and there is no second
 // kernel. blockDim.x and blockDim.y, at least M, are powers of two, whole warps together and at most 512 threads.
 template <typename T, int SIZE, int ACTIVATION>
@@ -68,9 +77,7 @@ __global__ void bias_gelu_backward_few(const T* dy, const T* x, const T* bias, T
             sums.at[k] = wide.at[k] * activated<T, ACTIVATION>(row.at[k] + biases.at[k]).slope;
         store_floats(dx + i * N + j, sums);
     }
-    // A warp that has several rows of its columns adds them up itself.
-    for (int lanes = 16; lanes >= blockDim.x; lanes /= 2)
-        for (int k = 0; k < SIZE; ++k) sums.at[k] += __shfl_xor_sync(0xffffffff, sums.at[k], lanes);
+    met_in_warp(sums);
     parts[threadIdx.y * blockDim.x + threadIdx.x] = sums;
     __syncthreads();
     if (i > 0 || j >= N) return;
@@ -128,10 +135,12 @@ __global__ void bias_gelu_backward_packs(const T* dy, const T* x, const T* bias,
             }
         }
     }
+    met_in_warp(sums);
+    const int rows_of_warp = blockDim.x < 32 ? 32 / blockDim.x : 1;
     thread_parts[threadIdx.y * blockDim.x + threadIdx.x] = sums;
     __syncthreads();
     if (threadIdx.y > 0 || j >= N) return;
-    for (int above = 1; above < blockDim.y; ++above)
+    for (int above = rows_of_warp; above < blockDim.y; above += rows_of_warp)
         for (int k = 0; k < SIZE; ++k) sums.at[k] += thread_parts[above * blockDim.x + threadIdx.x].at[k];
     if (!partial) return store_floats(dbias + j, sums);
     for (int k = 0; k < SIZE; ++k) partial[(long long)blockIdx.y * N + j + k] = sums.at[k];
