@@ -32,7 +32,7 @@ def odd_columns_of_dh(dy, dh, h, weight, eps):
 wrong = partial(variant, SIGNATURE, __file__, forward=add_rms_norm)
 LOST_PARTIAL = lost_partial(triton.columns)
 ONE_STRIDE = edited(cuda.warp, "blockIdx.x * residual_stride", "blockIdx.x * x_stride")
-SUMS_H = edited(cuda.columns, "{0.0f, rstd}", "{0.0f, 1.0f}")
+SUMS_H = edited(cuda.columns, "{0.0f, common.rstd}", "{0.0f, 1.0f}")
 ODD_COLUMNS = edited(cuda.in_registers, "sum.x += dh.x;", "")
 VARIANTS = (
     wrong(1, "narrow-arithmetic", "computes in the input's dtype", forward=narrow),

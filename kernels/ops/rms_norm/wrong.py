@@ -42,7 +42,7 @@ PADDED = edited(
     partial(triton_forward.run, triton_forward.by_rows), "tl.cast(N, tl.float32)", "tl.cast(BLOCK_N, tl.float32)"
 )
 LOST_PARTIAL = lost_partial(triton_backward.prefetch)
-SUMS_X = edited(cuda.columns, "{0.0f, rstd}", "{0.0f, 1.0f}")
+SUMS_X = edited(cuda.columns, "{0.0f, common.rstd}", "{0.0f, 1.0f}")
 VARIANTS = (
     wrong(1, "centred", "subtracts the mean, as layer norm does", forward=centred),
     wrong(1, "eps-outside-root", "adds eps to the root, not under it", forward=eps_outside),
