@@ -137,17 +137,17 @@ def whole_table(rows):
                     "Type": row["dtype"],
                     "With": ", ".join(files.unusual(row)) or "–",
                     "Reached": ("yes" if ratios.reached(row, group) else "no") if ours else "–",
-                    "Median, ms": show(row, "median_ms", "{:.4f}", ""),
-                    "GB/s": show(row, "gbps", "{:,.0f}", ""),
-                    "Of copy": show(row, "ceiling_fraction", "{:.2f}", ""),
-                    "TFLOP/s": show(row, "tflops", "{:,.0f}", ""),
-                    "Of matrix rate": show(row, "matrix_fraction", "{:.2f}", ""),
+                    "Median, ms": show(row, "median_ms", "{:.4f}"),
+                    "GB/s": show(row, "gbps", "{:,.0f}"),
+                    "Of copy": show(row, "ceiling_fraction", "{:.2f}"),
+                    "TFLOP/s": show(row, "tflops", "{:,.0f}"),
+                    "Of matrix rate": show(row, "matrix_fraction", "{:.2f}"),
                     "Of best peer": "" if peer is None else f"{peer:.2f}",
-                    "Host, µs": show(row, "host_us", "{:.1f}", ""),
+                    "Host, µs": show(row, "host_us", "{:.1f}"),
                     "Host, of torch’s": "" if host is None else f"{host:.2f}",
-                    "Error": show(row, "max_error_ratio", "{:.2f}", ""),
-                    "20 %, ms": show(row, "p20_ms", "{:.4f}", ""),
-                    "80 %, ms": show(row, "p80_ms", "{:.4f}", ""),
+                    "Error": show(row, "max_error_ratio", "{:.2f}"),
+                    "20 %, ms": show(row, "p20_ms", "{:.4f}"),
+                    "80 %, ms": show(row, "p80_ms", "{:.4f}"),
                 }
             )
     columns = [name for name in body[0] if name not in RARE or any(cells[name] not in ("", "–") for cells in body)]
@@ -163,8 +163,8 @@ def size(shape):
     return " × ".join(f"{length:,}" for length in shape)
 
 
-def show(row, field, form, missing="–"):
-    return missing if row.get(field) is None else form.format(row[field])
+def show(row, field, form):
+    return "" if row.get(field) is None else form.format(row[field])
 
 
 def machine_words(machine):
@@ -187,7 +187,7 @@ def ceiling_words(ceilings):
 def grid(columns, rows, classes, numbers=0):
     """A docutils table. A cell is text, an inline node or a list of blocks; the last `numbers` columns align right.
 
-    Text stands in its cell without a paragraph around it: of a table of thousands of cells, that is a sixth.
+    Text stands in its cell without a paragraph around it, so that a page with a large table is lighter.
     """
 
     def line(cells):
@@ -200,8 +200,7 @@ def grid(columns, rows, classes, numbers=0):
 
     group = nodes.tgroup(cols=len(columns))
     group += [nodes.colspec(colwidth=1) for _ in columns]
-    if any(columns):
-        group += nodes.thead("", line(columns))
+    group += nodes.thead("", line(columns))
     group += nodes.tbody("", *map(line, rows))
     return nodes.table("", group, classes=classes.split())
 
