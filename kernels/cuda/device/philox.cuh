@@ -20,10 +20,15 @@ __device__ inline float uniform_of(unsigned word) {
     return float(int(word) < 0 ? ~int(word) : int(word)) * 4.6566127342e-10f;
 }
 
+// The four words that the random numbers of an offset are made of.
+__device__ inline uint4 words4(unsigned long long seed, unsigned long long offset) {
+    uint4 counter = make_uint4(unsigned(offset), unsigned(offset >> 32), 0u, 0u);
+    return philox(counter, make_uint2(unsigned(seed), unsigned(seed >> 32)));
+}
+
 // Four random numbers from the uniform distribution over [0, 1).
 __device__ inline float4 uniform4(unsigned long long seed, unsigned long long offset) {
-    uint4 counter = make_uint4(unsigned(offset), unsigned(offset >> 32), 0u, 0u);
-    uint4 words = philox(counter, make_uint2(unsigned(seed), unsigned(seed >> 32)));
+    uint4 words = words4(seed, offset);
     return make_float4(uniform_of(words.x), uniform_of(words.y), uniform_of(words.z), uniform_of(words.w));
 }
 

@@ -1,13 +1,16 @@
 """Level 5: the Python side of residual_dropout.cu.
 
-What did not make the random numbers of a large backward cheaper: book/results/tried/dropout.json.
+What was tried for a large backward before its packs were stored by one instruction each: book/results/tried/dropout.json.
 """
 
+import functools
+from bisect import bisect_left
 from pathlib import Path
 
 import numpy as np
+import torch
 
-from kernels.arguments import as_rows, empty_contiguous
+from kernels.arguments import as_rows, empty_contiguous, in_32_bits
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
 from kernels.row_parts import THREADS_AT_ONCE
@@ -16,8 +19,16 @@ from kernels.vectors import pack_size
 
 FILE = Path(__file__).with_name("residual_dropout.cu")
 QUAD = 4  # numbers of a counter, and values of a thread where all are there at a time
+PACKS = 2  # of a thread, where enough threads are left for them
 THREADS, FEW_THREADS = 256, 64
 FULL = 2  # blocks of a multiprocessor, below which they are smaller and more; not timed yet
+
+
+@functools.lru_cache
+def most_below(p: float) -> int:
+    """The greatest word, folded as for a random number, whose number is below p; -1 if there is none."""
+    least, scale = np.float32(p), np.float32(4.6566127342e-10)
+    return bisect_left(range(2**31), True, key=lambda word: bool(np.float32(word) * scale >= least)) - 1
 
 
 def fours(x, residual, p, seed):
@@ -35,11 +46,16 @@ def fours(x, residual, p, seed):
     elif x.numel() <= QUAD * THREADS_AT_ONCE * multiprocessors(x.device):
         size = QUAD
     strides = x.stride(0), x.stride(0) if residual is None else residual.stride(0)
-    threads = N // size + N % size  # one for each pack of a row, and for each element that is left over
+    packs = N // size if size > 1 else 0
+    threads = packs + N - packs * size  # one for each pack of a row, and for each element that is left over
+    many = M * threads >= 2 * PACKS * THREADS_AT_ONCE * multiprocessors(x.device)
+    of_thread = PACKS if packs and many else 1
     block = THREADS if M * threads >= THREADS * FULL * multiprocessors(x.device) else FEW_THREADS
-    across = -(-threads // block)
-    arguments = (x, residual, y, *strides, N, across, np.float32(p), np.float32(1 / max(1 - p, 1e-30)), seed)
-    kernel(FILE, "residual_dropout", x.dtype, size)((M * across,), (block,), arguments)
+    across = -(-threads // (block * of_thread))
+    arguments = (x, residual, y, *strides, N, packs, across, np.float32(1 / max(1 - p, 1e-30)), seed, most_below(p))
+    index = torch.int32 if in_32_bits(x, x if residual is None else residual, y) else torch.int64
+    launched = kernel(FILE, "residual_dropout", x.dtype, index, size, of_thread, residual is not None)
+    launched((M * across,), (block,), arguments)
     return y
 
 
