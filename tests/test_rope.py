@@ -70,7 +70,9 @@ def test_every_kernel_turns_both_ways(rungs, heads, far, interleaved, monkeypatc
     with (cuda_watched if rungs is cuda else triton_watched)(lambda *launch: launches.append(launch)):
         rungs.heads(q, k, *angles, interleaved)
     if rungs is cuda:
-        assert launches[0][0].name == f"rope<float, {'long long' if far else 'int'}, 4, {int(interleaved)}, {heads}, 0>"
+        of_thread = cuda.PACKS // (1 if interleaved else 2) if heads > 1 else 1
+        index = "long long" if far else "int"
+        assert launches[0][0].name == f"rope<float, {index}, 4, {int(interleaved)}, {of_thread}, 0>"
     else:
         assert (launches[0][3]["WIDE"], launches[0][3]["HEADS"]) == (far, heads)
     rungs.heads(q, k, *angles, interleaved)

@@ -14,15 +14,16 @@ from kernels.rung import rung
 from kernels.vectors import VECTOR_BYTES
 
 FILE = Path(__file__).with_name("rope.cu")
-THREADS, HEADS = 256, 4
+THREADS, PACKS = 256, 8  # of a block, and of a thread
 
 
-def pack_of_heads(D: int, angles: tuple[torch.Tensor, ...], *tensors: torch.Tensor) -> int:
-    """How many neighbouring values lie as a pack does, in each half of all heads, and their angles, at most four a load."""
+def pack_of_heads(features: int, angles: tuple[torch.Tensor, ...], *tensors: torch.Tensor) -> int:
+    """How many neighbouring values lie as a pack does, in so many features of all heads, and their angles, at most four a
+    load."""
     itemsize = tensors[0].itemsize
     if any(tensor.stride(3) != 1 for tensor in tensors):
         return 1
-    apart = VECTOR_BYTES | D // 2 * itemsize
+    apart = VECTOR_BYTES | features * itemsize
     for one in angles:
         if one.data_ptr() % VECTOR_BYTES:
             apart |= one.data_ptr() // one.itemsize * itemsize
@@ -43,19 +44,22 @@ def turn(q, k, outputs: tuple[torch.Tensor, ...], cos, sin, interleaved: bool) -
             turn(q[some], k[some], tuple(to[some] for to in outputs), cos, sin, interleaved)
         return
     angles, room = (cos.contiguous(), sin.contiguous()), THREADS_AT_ONCE * multiprocessors(q.device)
-    size, pairs = pack_of_heads(D, angles, q, k, *outputs), B * S * (D // 2) * (H + k.shape[1])
-    if pairs <= VALUES_OF_FEW * room:
+    size = pack_of_heads(D if interleaved else D // 2, angles, q, k, *outputs)
+    pairs = B * S * (D // 2) * (H + k.shape[1])
+    if pairs <= VALUES_OF_FEW * room and not interleaved:
         size = min(size, VALUES_OF_FEW)
+    packs = 1 if interleaved and size > 1 else 2  # of a thread in a head
+    of_thread = size * packs // 2  # pairs
     # Several heads a thread, unless then too few threads are left for the loads to be on their way at once.
-    heads = HEADS if pairs // size >= HEADS * room else 1
-    across = min(D // 2 // size, THREADS)
+    heads = PACKS // packs if pairs // of_thread >= PACKS // packs * room else 1
+    across = min(D // 2 // of_thread, THREADS)
     block = across, min(THREADS // across, S)
     grid = -(-S // block[1]), -(-H // heads) + -(-k.shape[1] // heads), B
     strides = (stride for tensor in (q, k) for stride in tensor.stride())
     arguments = (q, k, *(outputs or (None, None)), *angles, *strides, H, k.shape[1], S, D // 2)
     index = torch.int32 if in_32_bits(q, k) else torch.int64
     launched = kernel(FILE, "rope", q.dtype, index, size, interleaved, heads, bool(outputs))
-    for first_pair in range(0, D // 2, THREADS * size):
+    for first_pair in range(0, D // 2, THREADS * of_thread):
         launched(grid, block, (*arguments, first_pair))
 
 
