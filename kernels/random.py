@@ -10,6 +10,10 @@ On a GPU TorchScript's fuser makes other numbers of the same source (torch 2.11)
 says so in `unsupported`.
 """
 
+import functools
+from bisect import bisect_left
+
+import numpy as np
 import torch
 
 
@@ -81,3 +85,11 @@ def _number(word: torch.Tensor) -> torch.Tensor:
     # As Triton does it: a signed word, folded on its positive half, times the largest float32 that keeps it below 1.
     word = torch.where(word < 0x80000000, word, 0xFFFFFFFF - word)
     return word.float() * 4.6566127342e-10
+
+
+@functools.lru_cache
+def most_below(p: float) -> int:
+    """The greatest word, folded as for a number, whose number is below p; -1 if there is none. A word greater than it has a
+    number of at least p: words can be compared in place of numbers."""
+    least, scale = np.float32(p), np.float32(4.6566127342e-10)
+    return bisect_left(range(2**31), True, key=lambda word: bool(np.float32(word) * scale >= least)) - 1

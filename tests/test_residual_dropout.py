@@ -8,8 +8,8 @@ import kernels
 from kernels.cuda import gpu_compiler
 from kernels.cuda.template import kernel
 from kernels.lens.cuda.resources import ptx
-from kernels.ops.residual_dropout import cuda
-from kernels.random import _number, _words, uniform4
+from kernels.ops.residual_dropout import cuda, triton
+from kernels.random import _number, _words, most_below, uniform4
 
 OP = kernels.operation("residual_dropout")
 KERNELS = [variant for variant in OP.forward if variant.level >= 4]
@@ -48,22 +48,30 @@ def test_several_packs_a_thread_and_the_elements_left_over(monkeypatch, shape, w
     torch.testing.assert_close(dx, OP["native"](x, torch.zeros_like(x), 0.25, 2**40 + 3), rtol=0, atol=0)
 
 
+def test_counters_of_64_bits_in_triton(monkeypatch):
+    monkeypatch.setattr(triton, "IN_32_BITS", 0)
+    x = torch.ones(5, 1_001, device=DEVICE)
+    y, expected = (OP[level](x, torch.zeros_like(x), 0.25, 2**40 + 3) for level in ("triton", "native"))
+    assert torch.equal(y != 0, expected != 0)
+
+
 @pytest.mark.parametrize("p", (0.0, 1e-12, 4.6566128e-10, 0.1, 0.25, 0.5, 0.7, 1 - 2**-24, 1 - 1e-9, 1.0))
 def test_a_word_says_what_its_number_does(p):
-    most = cuda.most_below(p)
+    most = most_below(p)
     words = torch.tensor([max(most, 0), min(most + 1, 2**31 - 1), 0, 2**31 - 1])
     words = torch.cat((words, 0xFFFFFFFF - words))
     assert torch.equal(torch.where(words < 2**31, words, 0xFFFFFFFF - words) > most, _number(words) >= p)
 
 
-def test_the_last_word_that_is_dropped_and_the_first_that_is_kept(monkeypatch):
+@pytest.mark.parametrize("rungs", (cuda, triton), ids=("cuda", "triton"))
+def test_the_last_word_that_is_dropped_and_the_first_that_is_kept(rungs, monkeypatch):
     x = torch.ones(16, device=DEVICE)
     words = torch.stack(_words(7, torch.arange(4)), -1).flatten()
     for i, word in enumerate(words.tolist()):
         folded = min(word, 0xFFFFFFFF - word)
         for most in (folded, folded - 1):
-            monkeypatch.setattr(cuda, "most_below", lambda p, most=most: most)
-            assert (cuda.fours_again(x, 0.5, 7)[i] != 0) == (most < folded)
+            monkeypatch.setattr(rungs, "most_below", lambda p, most=most: most)
+            assert (rungs.fours_again(x, 0.5, 7)[i] != 0) == (most < folded)
 
 
 @pytest.mark.skipif(not gpu_compiler.is_installed(), reason="NVRTC is not installed")

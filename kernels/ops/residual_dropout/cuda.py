@@ -3,8 +3,6 @@
 What was tried for a large backward before its packs were stored by one instruction each: book/results/tried/dropout.json.
 """
 
-import functools
-from bisect import bisect_left
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ import torch
 from kernels.arguments import as_rows, empty_contiguous, in_32_bits
 from kernels.cuda.template import kernel
 from kernels.machine import multiprocessors
+from kernels.random import most_below
 from kernels.row_parts import THREADS_AT_ONCE
 from kernels.rung import rung
 from kernels.vectors import pack_size
@@ -22,13 +21,6 @@ QUAD = 4  # numbers of a counter, and values of a thread where all are there at 
 PACKS = 2  # of a thread, where enough threads are left for them
 THREADS, FEW_THREADS = 256, 64
 FULL = 2  # blocks of a multiprocessor, below which they are smaller and more; not timed yet
-
-
-@functools.lru_cache
-def most_below(p: float) -> int:
-    """The greatest word, folded as for a random number, whose number is below p; -1 if there is none."""
-    least, scale = np.float32(p), np.float32(4.6566127342e-10)
-    return bisect_left(range(2**31), True, key=lambda word: bool(np.float32(word) * scale >= least)) - 1
 
 
 def fours(x, residual, p, seed):
