@@ -7,7 +7,7 @@ import kernels
 from kernels import row_parts
 from kernels.check import check
 from kernels.operation import Case
-from kernels.ops.layer_norm import triton_backward, triton_backward_wide
+from kernels.ops.layer_norm import native, triton_backward, triton_backward_odd, triton_backward_wide
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OP = kernels.operation("layer_norm")
@@ -20,6 +20,26 @@ def test_programs_walk_over_many_rows(key, monkeypatch):
         monkeypatch.setattr(module, "multiprocessors", lambda device: 1)
     cases = (Case((70, 33)), Case((35, 1_500), "bfloat16"), Case((9, 8_200), "float16"))
     assert not [result for result in check(OP, (OP[key],), cases, DEVICE) if result.failure]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_many_odd_rows_are_loaded_as_vectors(monkeypatch, dtype):
+    monkeypatch.setattr(triton_backward_odd, "multiprocessors", lambda device: 1)  # so that a program has several rows
+    taken = []
+    odd = triton_backward_odd.odd
+    monkeypatch.setattr(triton_backward_odd, "odd", lambda *args: taken.append(args) or odd(*args))
+    for N in (257, 301):
+        x, dy, weight, bias = (torch.randn(*shape).to(dtype) for shape in ((137, N), (137, N), (N,), (N,)))
+        x += 3
+        x[5, -1] = torch.inf  # nothing of it comes into the row behind
+        got = triton_backward.prefetch(dy, x, weight, bias, 1e-5)
+        expected = native.layer_norm_backward(*(one.double() for one in (dy, x, weight, bias)), 1e-5)
+        for one, other in zip(got, expected, strict=True):
+            torch.testing.assert_close(one.double(), other, rtol=1e-2, atol=1e-2, equal_nan=True)
+    assert len(taken) == 2
+    triton_backward.prefetch(dy[:15], x[:15], weight, bias, 1e-5)  # a program would have one row
+    triton_backward.prefetch(dy[:, 1:], x[:, 1:], weight[1:], bias[1:], 1e-5)  # not one behind the other
+    assert len(taken) == 2
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="2^31 elements take a GPU's memory and speed")

@@ -86,7 +86,9 @@ def test_rows_that_are_no_vectors_are_read_value_by_value(device, dtype, which):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(("M", "N"), [(50, 129), (20, 1101), (115, 64), (70, 96), (300, 16), (67, 100), (5, 8191)])
+@pytest.mark.parametrize(
+    ("M", "N"), [(50, 129), (20, 1101), (115, 64), (70, 96), (300, 16), (67, 100), (5, 8187), (5, 8191)]
+)
 def test_a_block_walks_over_rows(device, monkeypatch, dtype, M, N):
     """Those of odd width start alike within vectors; narrow ones share warps, of which the last has fewer."""
     monkeypatch.setattr(queue, "multiprocessors", lambda device: 1)  # so that a block has several rows
@@ -125,6 +127,57 @@ def test_narrow_rows_are_copied_as_vectors(device, monkeypatch, dtype, M, N):
         for got, expected in zip(cuda_backward.narrow(dy, x, given, bias, 1e-5), gradients, strict=True):
             if expected is not None:
                 torch.testing.assert_close(got.double(), expected, rtol=DTYPES[dtype], atol=3 * DTYPES[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("M", "N"), [(300, 49), (2311, 1), (93, 72), (37, 1373)])
+def test_narrow_rows_of_the_forward_are_copied_as_vectors(device, dtype, M, N):
+    x, weight, bias = (torch.randn(*shape, device=device).to(dtype) for shape in ((M, N), (N,), (N,)))
+    x += 30
+    x[5, -1] = torch.inf  # nothing of it comes into the row behind
+    for given in ((weight, bias), (weight, None), (None, bias), (None, None)):
+        expected = native.layer_norm(x.double(), *(None if of is None else of.double() for of in given))
+        got = cuda.narrow(x, *given, 1e-5).double()
+        torch.testing.assert_close(got, expected, rtol=DTYPES[dtype], atol=3 * DTYPES[dtype], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "N", "kernel"),
+    [
+        (torch.float16, 37, "narrow"),
+        (torch.float16, 2047, "narrow"),
+        (torch.float16, 2049, "shared"),
+        (torch.float16, 24, "vector"),
+        (torch.float16, 264, "vector"),
+        (torch.float32, 742, "narrow"),
+        (torch.float32, 1001, "few"),
+        (torch.float32, 1801, "few"),
+        (torch.float32, 68, "vector"),  # of fewer than 64 rows a multiprocessor
+    ],
+)
+def test_many_rows_choose_a_kernel_by_their_width(device, dtype, N, kernel):
+    x = torch.empty(5000, N, dtype=dtype, device=device)
+    launches = []
+    with watched(lambda *launch: launches.append(launch[0].name)):
+        cuda.reread(x, x[0].clone(), None, 1e-5)
+    assert launches[-1].startswith(f"layer_norm_{kernel}<")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "N", "kernel"),
+    [
+        (torch.float16, 72, "narrow"),  # 9 vectors, for which there would be 16 lanes
+        (torch.float32, 68, "narrow"),
+        (torch.float32, 100, "vector"),
+        (torch.float16, 40, "vector"),
+    ],
+)
+def test_very_many_rows_of_vectors_leave_no_lanes_idle(device, dtype, N, kernel):
+    x = torch.empty(64 * machine.multiprocessors(torch.device(device)) + 1, N, dtype=dtype, device=device)
+    launches = []
+    with watched(lambda *launch: launches.append(launch[0].name)):
+        cuda.reread(x, None, None, 1e-5)
+    assert launches[-1].startswith(f"layer_norm_{kernel}<")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -231,3 +284,13 @@ def test_the_sums_of_the_backward_stay_in_registers(machine_code, dtype, N):
         cuda_backward.VECTOR_SOURCE, "layer_norm_backward_vector", dtype, parameters, f"-DCLUSTER={shared_by}"
     )
     assert not re.search(r"\b(?:LDL|STL)\b", code)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_vectors_of_a_peeled_row_are_stored_by_64_bits_at_least(machine_code, dtype):
+    """Of a vector as four words NVRTC made four stores, each with 4 bytes in every 16."""
+    parameters = vectors, *_ = queue.queue_parameters(1_305, dtype.itemsize, REFERENCE)
+    source, name = cuda_backward.VECTOR_SOURCE, "layer_norm_backward_vector"
+    code = machine_code(source, name, dtype, (*parameters, True), "-DCLUSTER=1")
+    stores = re.findall(r"\bSTG\.E\S*", code)
+    assert stores.count("STG.E.64") + 2 * stores.count("STG.E.128") == 2 * vectors

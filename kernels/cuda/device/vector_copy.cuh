@@ -3,13 +3,13 @@
 
 #include "vectors.cuh"
 
-// Copies `count` values between two multiples of 16 bytes.
+// Copies `count` values between two multiples of 16 bytes, of global or shared memory.
 template <typename T>
 __device__ void copy_vectors(const T* from, T* to, int count)
 {
     constexpr int SIZE = Vector<T>::SIZE;
     const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
     const int in_vectors = count / SIZE * SIZE;
-    for (int j = thread * SIZE; j < in_vectors; j += threads * SIZE) store(to + j, load(from + j));
+    for (int j = thread * SIZE; j < in_vectors; j += threads * SIZE) *(uint4*)(to + j) = *(const uint4*)(from + j);
     for (int j = in_vectors + thread; j < count; j += threads) to[j] = from[j];
 }

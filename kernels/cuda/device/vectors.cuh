@@ -48,7 +48,8 @@ __device__ Vector<T> load_last(const T* address)
 template <typename T>
 __device__ void store(T* address, Vector<T> vector)
 {
-    *(uint4*)address = *(uint4*)&vector;
+    // As two words of 64 bits: of four words NVRTC may make four stores, each with 4 bytes in every 16.
+    *(ulonglong2*)address = *(ulonglong2*)&vector;
 }
 
 // weight or bias at a vector of columns; where there is none, the value that changes nothing.

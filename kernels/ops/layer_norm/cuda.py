@@ -1,4 +1,4 @@
-"""Level 5: the Python side of layer_norm.cu, layer_norm_vector.cu, layer_norm_shared.cu and layer_norm_few.cu, forward.
+"""Level 5: the Python side of layer_norm.cu and layer_norm_vector, _shared, _few and _narrow.cu, forward.
 
 Rungs, plain to best:
     block     one block a row; sums by a tree in shared memory.
@@ -8,9 +8,9 @@ Rungs, plain to best:
 
 Each takes (x, weight, bias, eps) and gives y. The last two need rows of whole 16-byte vectors, up to 32 values for each of
 1,024 threads. Other rows are kept in shared memory, which a row may enter at any place, and which a cluster of blocks may
-share; those that do not fit there go to `warp`. On the last rung few rows have kernels of their own: where all are on the GPU
-at a time, weight and bias are asked for with the row, as for many narrow rows that are no whole vectors; and rows too wide for
-that and for `reread` are divided among blocks that know nothing of each other (cuda_split.py).
+share; those that do not fit there go to `warp`. On the last rung other rows have kernels of their own: of few, where all are on
+the GPU at a time, weight and bias are asked for with the row; many narrow ones are copied as vectors, wherever a row ends in
+one; and rows too wide for `reread` are divided among blocks that know nothing of each other (cuda_split.py).
 """
 
 from pathlib import Path
@@ -26,6 +26,7 @@ from kernels.cuda.rows import (
     NARROW_THREADS,
     block_of_rows,
     one_block_a_row,
+    power_of_2_from,
     threads_of_few,
     threads_of_row,
     vectors_of_thread,
@@ -41,8 +42,8 @@ from kernels.unsupported import needs_compiler
 from kernels.vectors import VECTOR_BYTES, in_vectors, pack_size
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
-VECTOR_SOURCE, SHARED_SOURCE, FEW_SOURCE = (
-    Path(__file__).with_name(f"layer_norm_{name}.cu") for name in ("vector", "shared", "few")
+VECTOR_SOURCE, SHARED_SOURCE, FEW_SOURCE, NARROW_SOURCE = (
+    Path(__file__).with_name(f"layer_norm_{name}.cu") for name in ("vector", "shared", "few", "narrow")
 )
 NAMES = {dtype: f"layer_norm_block<{name}>" for dtype, name in TYPES.items()}
 MODULE = RawModule(path=SOURCE, options=("-std=c++17",), name_expressions=tuple(NAMES.values()))
@@ -52,6 +53,11 @@ WIDEST_OF_FEW = 12_288  # and one row, with weight and bias
 # Columns, by itemsize, of many rows that are no whole vectors: a row asks for all of them at once, as few rows do
 # (book/results/tried/rows_asked_at_once.json and queues_and_few.json).
 ODD_OF_FEW = {4: range(64, 2_049), 2: range(64, 961)}
+# What `narrow` takes of many rows: columns, by itemsize, of those that are no whole vectors; vectors of others, which share a
+# warp, and rows a multiprocessor.
+NARROW = {4: range(257, 1_537), 2: range(1, 2_049)}
+NARROW_VECTORS, NARROW_ROWS = range(9, 33), 64
+NARROW_VALUES = 16  # of a lane, unless a warp has more
 MOST_OF_FEW = 512  # threads of one of few rows: sums of more warps meet later
 
 
@@ -124,6 +130,28 @@ def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
     return y
 
 
+def is_narrow(x: torch.Tensor, whole: bool) -> bool:
+    """Whether `narrow` is faster than the kernels whose threads times packs are a power of two: rows that leave a quarter of
+    that empty, and all odd ones of 2 bytes (book/results/tried/narrow_rows.json)."""
+    (M, N), size = x.shape, VECTOR_BYTES // x.itemsize
+    padded = 3 * power_of_2_from(N) > 4 * N
+    if whole:
+        return padded and N // size in NARROW_VECTORS and not few_rows(M, x.device, NARROW_ROWS)
+    return (padded or x.itemsize == 2) and N in NARROW[x.itemsize]
+
+
+def narrow(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    """y of a contiguous matrix that starts at a multiple of 16 bytes, of at least one element."""
+    (M, N), y = x.shape, torch.empty_like(x)
+    threads = min(power_of_2_from(-(-N // NARROW_VALUES)), WARP)
+    height = max(NARROW_THREADS // threads, 8)
+    parameters = -(-N // threads), threads, height, weight is not None, bias is not None
+    launched = kernel(NARROW_SOURCE, NARROW_SOURCE.stem, x.dtype, *parameters)
+    arguments = (x, weight, bias, y, M, N, np.float32(eps))
+    launched((-(-M // height),), (threads, height), arguments, shared_mem=height * N * x.itemsize)
+    return y
+
+
 def reread_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
     """VECTORS, THREADS, BLOCKS of a multiprocessor and FULL of the kernel `reread` for rows of N."""
     vectors, threads, _, full = vector_parameters(N, itemsize)
@@ -138,6 +166,9 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return few(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     whole = in_vectors(N, rows, weight, bias)
+    in_line = rows.is_contiguous() and rows.data_ptr() % VECTOR_BYTES == 0
+    if in_line and is_narrow(rows, whole):
+        return narrow(rows, weight, bias, eps).view(x.shape)
     if N <= WIDEST_IN_REGISTERS:
         return (few if not whole and N in ODD_OF_FEW[x.itemsize] else vector)(x, weight, bias, eps)
     fits = whole and threads_of_row(N) <= MOST_THREADS
@@ -168,7 +199,13 @@ FORWARD = (
         "reread",
         reread,
         "wide rows: the row kept in the cache and read again, several blocks a multiprocessor",
-        (*VECTOR, *with_includes(SPLIT), *with_includes(FEW_SOURCE), Path(cuda_split.__file__)),
+        (
+            *VECTOR,
+            *with_includes(SPLIT),
+            *with_includes(FEW_SOURCE),
+            *with_includes(NARROW_SOURCE),
+            Path(cuda_split.__file__),
+        ),
         needs_compiler,
     ),
 )

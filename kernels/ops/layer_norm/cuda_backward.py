@@ -22,11 +22,12 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.few import few_gradients
 from kernels.cuda.includes import with_includes
-from kernels.cuda.queue import NARROWEST_PEELED, can_be_peeled, fits_block, fits_cluster, queue_launch
+from kernels.cuda.queue import NARROWEST_PEELED, WIDEST_OF_BLOCK, can_be_peeled, fits_block, fits_cluster, queue_launch
 from kernels.cuda.rows import (
     COLUMN_SUMS,
     NARROW_THREADS,
     NORM_COLUMNS,
+    VALUES,
     column_sums,
     norm_columns,
     one_block_a_row,
@@ -47,6 +48,9 @@ from kernels.vectors import VECTOR_BYTES, in_vectors
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
 VECTOR_SOURCE = Path(__file__).with_name("layer_norm_backward_vector.cu")
 FEW_SOURCE, NARROW_SOURCE = (Path(__file__).with_name(f"layer_norm_backward_{name}.cu") for name in ("few", "narrow"))
+# Of a thread, by itemsize, where a block has a peeled row of so many columns: float32 values leave registers for twice as many
+# threads (book/results/tried/narrow_rows.json). Of wider rows a thread would have a vector more.
+PEELED_VALUES, PEELED = {2: VALUES, 4: VALUES // 2}, range(WIDEST_OF_BLOCK - 2)
 NARROW_BLOCKS = 4  # of a multiprocessor; no other number is timed
 
 
@@ -89,13 +93,13 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
 
 def in_registers(dy, x, weight, bias, eps, fits: Callable[..., bool] = fits_block) -> Gradients | None:
     """The gradients by layer_norm_backward_vector.cu; None where the rows of the matrices do not fit a block, or a cluster."""
-    peeled = not in_vectors(x.shape[-1], dy, x, weight)
+    M, N = x.shape
+    peeled = not in_vectors(N, dy, x, weight)
     if not fits(x, peeled=peeled) or (peeled and not can_be_peeled(dy, x)):
         return None
     dx, dweight, dbias = empty_gradients(x, weight, bias)
-    M, N = x.shape
-    name = "layer_norm_backward_vector"
-    launched, G, (grid, block, shared_bytes) = queue_launch(VECTOR_SOURCE, name, x, peeled=peeled)
+    name, values = "layer_norm_backward_vector", PEELED_VALUES[x.itemsize] if peeled and N in PEELED else VALUES
+    launched, G, (grid, block, shared_bytes) = queue_launch(VECTOR_SOURCE, name, x, peeled=peeled, values=values)
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))
     launched(grid, block, arguments, shared_mem=shared_bytes)

@@ -16,6 +16,9 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "cluster.cuh"
+#if CLUSTER > 1
+#include "cluster_parts.cuh"
+#endif
 #include "met_by_column.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
@@ -93,29 +96,36 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
             weights[k] = PEELED ? load_columns_at(weight, column(k), N, 1.0f) : load_columns(weight, column(k), 1.0f);
     float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
-    auto cluster = cooperative_groups::this_cluster();
-    cluster.sync();  // all blocks of it are there before one writes to another
+    __shared__ Barrier arrived[2];
+    if (threadIdx.x == 0) {
+        for (Barrier& one : arrived) begin(&one, 1);
+        barriers_begun();
+    }
+    cooperative_groups::this_cluster().sync();  // all blocks of it are there before one writes to another
 #endif
 
-    int stage = 0, parity = 0;
-    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
-    for (long long i = first; i - threadIdx.y % WARP_ROWS < M; i += step) {
-        auto present = [&](int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
-        __pipeline_wait_prior(STAGES - 1);
+    auto present = [&](long long i, int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
+    // What this warp knows of row i, which has arrived.
+    auto part_of = [&](long long i, int stage) -> Part {
         for (int k = 0; k < VECTORS; ++k)
-            if (present(k) && !whole(k)) {
-                T *xs = (T*)place(stage, k), *dys = (T*)(place(stage, k) + ROWS * THREADS);
-                for (int j = 0; j < SIZE; ++j) {
-                    if (!has(k, j))
-                        xs[j] = dys[j] = (T)0.0f;
-                    else if (!copied(i, k))
-                        xs[j] = x[i * x_stride + column(k) + j], dys[j] = dy[i * dy_stride + column(k) + j];
+            if (present(i, k) && !whole(k)) {
+                Vector<T> xs = {}, dys = {};
+                if (copied(i, k)) {
+                    xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS];
+                    for (int j = 0; j < SIZE; ++j)
+                        if (!has(k, j)) ((T*)&xs)[j] = ((T*)&dys)[j] = (T)0.0f;
+                } else {
+                    const T *x_from = x + i * x_stride + column(k), *dy_from = dy + i * dy_stride + column(k);
+                    for (int j = 0; j < SIZE; ++j)
+                        if (has(k, j)) ((T*)&xs)[j] = x_from[j], ((T*)&dys)[j] = dy_from[j];
                 }
+                *place(stage, k) = xs;
+                place(stage, k)[ROWS * THREADS] = dys;
             }
         Vector<T> xs[VECTORS] = {}, dys[VECTORS] = {};
         float2 sum = {0.0f, 0.0f}, squares = sum, g_sum = sum, gc_sum = sum;  // of even and of odd columns
         for (int k = 0; k < VECTORS; ++k) {
-            if (present(k)) xs[k] = *place(stage, k), dys[k] = place(stage, k)[ROWS * THREADS];
+            if (present(i, k)) xs[k] = *place(stage, k), dys[k] = place(stage, k)[ROWS * THREADS];
             for (int p = 0; p < PAIRS; ++p) {
                 float2 x = to_float2(xs[k].at[p]);
                 sum.x += x.x;
@@ -123,41 +133,74 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
             }
         }
         float mean = warp_sum<LANES>(sum.x + sum.y) / warp_columns;
-        for (int k = 0; k < VECTORS; ++k)
-            if (present(k))
-                for (int p = 0; p < PAIRS; ++p) {
-                    float2 x = to_float2(xs[k].at[p]), dy = to_float2(dys[k].at[p]);
-                    float2 weight = to_float2(weights[k].at[p]);
-                    float2 centred = {x.x - mean, x.y - mean}, g = {dy.x * weight.x, dy.y * weight.y};
-                    if (!whole(k)) {
-                        if (!has(k, 2 * p)) centred.x = 0.0f;
-                        if (!has(k, 2 * p + 1)) centred.y = 0.0f;
-                    }
-                    squares.x += centred.x * centred.x;
-                    squares.y += centred.y * centred.y;
-                    g_sum.x += g.x;
-                    g_sum.y += g.y;
-                    gc_sum.x += g.x * centred.x;
-                    gc_sum.y += g.y * centred.y;
-                }
-        Part row = {mean, warp_sum<LANES>(squares.x + squares.y), warp_sum<LANES>(g_sum.x + g_sum.y),
-                    warp_sum<LANES>(gc_sum.x + gc_sum.y)};
-        if constexpr (PARTS > 1) {
+        auto add = [&](int k, int p, bool first, bool second) {  // pair p of vector k: of which the row has none, one or both
+            float2 x = to_float2(xs[k].at[p]), dy = to_float2(dys[k].at[p]), weight = to_float2(weights[k].at[p]);
+            float2 centred = {first ? x.x - mean : 0.0f, second ? x.y - mean : 0.0f}, g = {dy.x * weight.x, dy.y * weight.y};
+            squares.x += centred.x * centred.x;
+            squares.y += centred.y * centred.y;
+            g_sum.x += g.x;
+            g_sum.y += g.y;
+            gc_sum.x += g.x * centred.x;
+            gc_sum.y += g.y * centred.y;
+        };
+        for (int k = 0; k < VECTORS; ++k) {
+            if (!present(i, k)) continue;
+            if (whole(k)) {
+                for (int p = 0; p < PAIRS; ++p) add(k, p, true, true);
+            } else {
+                for (int p = 0; p < PAIRS; ++p) add(k, p, has(k, 2 * p), has(k, 2 * p + 1));
+            }
+        }
+        return {mean, warp_sum<LANES>(squares.x + squares.y), warp_sum<LANES>(g_sum.x + g_sum.y),
+                warp_sum<LANES>(gc_sum.x + gc_sum.y)};
+    };
+    // Parts of the block's row number `turn` meet between these two; those of the next one elsewhere. To come back to a place takes
+    // two turns, and no warp gives a part before it has seen those of the row before.
+    auto give = [&](Part part, int turn) {
 #if CLUSTER > 1
-            if (lane < CLUSTER) *cluster.map_shared_rank(&parts[parity][warp], lane) = row;
-            cluster.sync();
+        if (threadIdx.x == 0) arrive_expecting(&arrived[turn % 2], sizeof parts[0]);
+        if (lane < CLUSTER) send(part, &parts[turn % 2][warp], &arrived[turn % 2], lane);
 #else
-            if (lane == 0) parts[parity][warp] = row;
-            __syncthreads();
+        if (lane == 0) parts[turn % 2][warp] = part;
 #endif
-            // The next row's parts go elsewhere, and to come back here takes two barriers.
-            row = merged<PARTS>(parts[parity][lane % PARTS], slot_columns, N);
-            parity ^= 1;
+    };
+    auto met = [&](int turn) -> Part {
+#if CLUSTER > 1
+        wait(&arrived[turn % 2], turn / 2 % 2);
+#else
+        __syncthreads();
+#endif
+        return merged<PARTS>(parts[turn % 2][lane % PARTS], slot_columns, N);
+    };
+
+    // While the blocks of a cluster wait for each other, each reads its part of the next row.
+    constexpr bool AHEAD = CLUSTER > 1 && STAGES > 1;
+    if constexpr (AHEAD) {
+        __pipeline_wait_prior(STAGES - 1);
+        give(part_of(first, 0), 0);
+    }
+    int stage = 0, turn = 0;
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
+    for (long long i = first; i - threadIdx.y % WARP_ROWS < M; i += step, ++turn) {
+        __pipeline_wait_prior(AHEAD ? STAGES - 2 : STAGES - 1);
+        Part row = {};
+        if constexpr (AHEAD) {
+            const bool more = i + step < M;
+            const Part next = more ? part_of(i + step, (stage + 1) % STAGES) : Part{};
+            row = met(turn);
+            if (more) give(next, turn + 1);
+        } else {
+            row = part_of(i, stage);
+            if constexpr (PARTS > 1) {
+                give(row, turn);
+                row = met(turn);
+            }
         }
 
-        float rstd = rstd_of(row.squares / N, eps), g_factor = -rstd * (row.g / N), gn_factor = -rstd * (row.gc * rstd / N);
+        const float share = __fdividef(1.0f, N), rstd = rstd_of(row.squares * share, eps);
+        const float g_factor = -rstd * (row.g * share), gn_factor = -rstd * (row.gc * rstd * share);
         for (int k = 0; k < VECTORS; ++k)
-            if (present(k)) {
+            if (present(i, k)) {
                 // Read again: kept in registers since the sums, x and dy would crowd out dweight and dbias.
                 Vector<T> out, xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS];
                 for (int p = 0; p < PAIRS; ++p) {
@@ -170,11 +213,12 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
                     from_float2(out.at[p], {dy.x * weight.x * rstd + g_factor + n.x * gn_factor,
                                             dy.y * weight.y * rstd + g_factor + n.y * gn_factor});
                 }
+                T* to = dx + i * N + column(k);
                 if (whole(k)) {
-                    store(dx + i * N + column(k), out);
+                    store(to, out);
                 } else {
                     for (int j = 0; j < SIZE; ++j)
-                        if (has(k, j)) dx[i * N + column(k) + j] = ((T*)&out)[j];
+                        if (has(k, j)) to[j] = ((T*)&out)[j];
                 }
             }
         fetch(i + STAGES * step, stage);  // into the place of this row

@@ -12,7 +12,8 @@ dx needs sums along rows, dweight and dbias need sums down columns. Rungs, plain
                 kernel adds up the programs.
     prefetch    the same, narrow rows several at a time, and the next rows are on their way while these are computed. A
                 small matrix has one program: then its sums are all, and there is no second kernel.
-Rows too wide for the registers go to triton_backward_wide.py on every rung.
+Rows too wide for the registers go to triton_backward_wide.py on every rung, and on the last one many rows of an odd number of
+2-byte values go to triton_backward_odd.py.
 """
 
 from pathlib import Path
@@ -25,6 +26,7 @@ from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.hardware import REFERENCE_MULTIPROCESSORS
 from kernels.machine import multiprocessors
 from kernels.operation import Variant
+from kernels.ops.layer_norm import triton_backward_odd
 from kernels.ops.layer_norm.cases import too_many_atomics
 from kernels.ops.layer_norm.native import Gradients
 from kernels.ops.layer_norm.triton_backward_wide import wide
@@ -140,14 +142,8 @@ def atomics(dy, x, weight, bias, eps) -> Gradients:
     M, N = rows.shape
     strides = dy.stride(0), rows.stride(0)
     arguments = (dy, rows, weight, dx, *sums, *strides, N, eps)
-    parameters = one_row(M, N)
-    launch(
-        layer_norm_backward_atomics_kernel,
-        (M,),
-        *arguments,
-        BLOCK_N=parameters["BLOCK_N"],
-        num_warps=parameters["num_warps"],
-    )
+    tile = {name: one_row(M, N)[name] for name in ("BLOCK_N", "num_warps")}
+    launch(layer_norm_backward_atomics_kernel, (M,), *arguments, **tile)
     return dx, *(None if of is None else of.to(x.dtype) for of in sums)
 
 
@@ -169,6 +165,9 @@ def by_programs(dy, x, weight, bias, eps, best: bool) -> Gradients:
     alone = best and whole(M, N)
     if too_wide(N) and not alone:
         return wide(dy, x, weight, bias, eps)
+    if best and triton_backward_odd.fits(dy_rows, rows):
+        dx, *sums = triton_backward_odd.odd(dy_rows, rows, columns, bias, eps)
+        return dx.view(x.shape), *sums
     tile, kernel = one_row(M, N), layer_norm_backward_partials_kernel
     if best:  # which knows what is a multiple of which power of two, and so where vectors are
         tile, kernel = prefetch_parameters(M, N), layer_norm_backward_in_steps_kernel
@@ -225,6 +224,7 @@ def prefetch_parameters(M: int, N: int) -> dict[str, int]:
 
 
 SOURCE = (Path(__file__), Path(__file__).with_name("triton_backward_wide.py"), Path(column_sums.__file__))
+ODD = (*SOURCE, Path(triton_backward_odd.__file__))
 BACKWARD = (
     Variant(
         4,
@@ -243,5 +243,5 @@ BACKWARD = (
         SOURCE,
         needs_interpreter,
     ),
-    Variant(4, "prefetch", prefetch, "the next rows on their way while these are computed", SOURCE, needs_interpreter),
+    Variant(4, "prefetch", prefetch, "the next rows on their way while these are computed", ODD, needs_interpreter),
 )

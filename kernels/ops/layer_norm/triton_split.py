@@ -13,10 +13,13 @@ import triton.language as tl
 from kernels.row_parts import columns_of_part, warps_of_part
 from kernels.triton.launch import launch
 from kernels.triton.row_parts import columns_of, joined_mean, part_mean
+from kernels.triton.row_tiles import in_steps
+from kernels.vectors import pack_size
 
 
 @triton.jit
-def layer_norm_parts_kernel(x_ptr, parts_ptr, row_stride, N, BLOCK_N: tl.constexpr):
+def layer_norm_parts_kernel(x_ptr, parts_ptr, row_stride, N, STEP: tl.constexpr, BLOCK_N: tl.constexpr):
+    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
     row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     columns = part * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = columns < N
@@ -30,8 +33,10 @@ def layer_norm_parts_kernel(x_ptr, parts_ptr, row_stride, N, BLOCK_N: tl.constex
 
 @triton.jit
 def layer_norm_split_kernel(
-    x_ptr, weight_ptr, bias_ptr, y_ptr, parts_ptr, row_stride, N, eps, BLOCK_N: tl.constexpr, PARTS: tl.constexpr
-):
+    x_ptr, weight_ptr, bias_ptr, y_ptr, parts_ptr, row_stride, N, eps,
+    STEP: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    row_stride, N = in_steps(row_stride, STEP), in_steps(N, STEP)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = columns < N
@@ -64,6 +69,7 @@ def by_parts(
     M, N = x.shape
     columns = columns_of_part(M, N, x.device)
     parts, tile = triton.cdiv(N, columns), {"BLOCK_N": columns, "num_warps": warps_of_part(columns)}
+    tile["STEP"] = pack_size(N, x, weight, bias, y)
     part_statistics = x.new_empty((M, parts, 2), dtype=torch.float32)
     launch(layer_norm_parts_kernel, (M, parts), x, part_statistics, x.stride(0), N, **tile)
     PARTS = triton.next_power_of_2(parts)

@@ -69,7 +69,7 @@ SUMS_X = edited(cuda_backward.atomics, "(float)dy[j] * n)", "(float)dy[j] * (flo
 # Products with deviations from a part's mean are taken for those with deviations from the row's.
 PARTS_APART = edited(if_any(triton_backward_wide.wide), "products + apart * sums", "products")
 FIRST_PARTS = edited(if_any(cuda_split.split_backward), "p < count", "p < min(count, 32)")
-NEIGHBOURS = queued("if (!has(k, 2 * p)) centred.x = 0.0f;", "")
+NEIGHBOURS = queued("add(k, p, has(k, 2 * p), has(k, 2 * p + 1))", "add(k, p, true, true)")
 WHOLE_WARP = queued("warp_sum<LANES>(g_sum", "warp_sum(g_sum")
 VARIANTS = (
     wrong(1, "gradient-unscaled", "forgets rstd in dx", backward=unscaled),
