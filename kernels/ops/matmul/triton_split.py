@@ -39,7 +39,8 @@ CUTS = (
     Cut(64, 128, 128, 3, 4, 0.6, 16),
     Cut(64, 64, 128, 4, 4, 0.4, 16),
 )
-"""Their shares fit what an H100 took at 20 shapes of a language model's layers (book/results/tried/matmul_tiles.json)."""
+"""Their shares fit what an H100 took at 20 shapes of a language model's layers (book/results/tried/matmul_tiles.json). Tiles of
+192 columns, which are two products a step, are slower than those of 256 (book/results/tried/matmul_192_columns.json)."""
 LEAST = 256  # of K for a part
 FLOPS, BYTES, JOIN = 5.9e6, 3.0e6, 3.0
 """Of a multiprocessor and of the memory in a microsecond; microseconds that the second kernel takes."""
