@@ -28,8 +28,13 @@ SPILLS = {
     "layer_norm_gelu_passes_kernel": ({"sm_120": 320, "": 230}, "as in layer_norm_passes_kernel, and GELU"),
     "rms_norm_passes_kernel": ({"sm_120": 120}, "the same"),
     "layer_norm_gelu_backward_rows_kernel": (
-        {"sm_80": 72, "sm_86": 72, "sm_89": 72, "sm_100": 48},
-        "two rows, their sums and GELU's slope",
+        {"sm_80": 72, "sm_86": 72, "sm_89": 72, "sm_90": 40, "sm_100": 184, "sm_120": 48},
+        "two rows, their sums and GELU's slope; by vectors it is faster all the same"
+        " (book/results/tried/even_widths.json)",
+    ),
+    "rms_norm_backward_columns_kernel": (
+        {"sm_90": 36},
+        "of a thread 32 float32 values of dy, x and the sum: nine are put aside, and rows of one column compared",
     ),
     "attention_dkdv_kernel": (
         {"sm_75": 7_300, "sm_90": 790, "sm_80": 1_700, "": 470},
