@@ -131,8 +131,8 @@ def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
 
 
 def is_narrow(x: torch.Tensor, whole: bool) -> bool:
-    """Whether `narrow` is faster than the kernels whose threads times packs are a power of two: rows that leave a quarter of
-    that empty, and all odd ones of 2 bytes (book/results/tried/narrow_rows.json)."""
+    """Whether `narrow` is faster than the kernels whose threads times packs are a power of two: for rows that leave a quarter
+    of that empty, and all of 2 bytes that are no `whole` vectors (book/results/tried/narrow_rows.json)."""
     (M, N), size = x.shape, VECTOR_BYTES // x.itemsize
     padded = 3 * power_of_2_from(N) > 4 * N
     if whole:
