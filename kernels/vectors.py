@@ -15,6 +15,11 @@ def in_vectors(N: int, *tensors: torch.Tensor | None) -> bool:
     return True
 
 
+def in_line(*matrices: torch.Tensor) -> bool:
+    """Whether the rows of each matrix are one behind the other, from the start of a vector on."""
+    return all(one.is_contiguous() and one.data_ptr() % VECTOR_BYTES == 0 for one in matrices)
+
+
 def heads_in_vectors(*tensors: torch.Tensor) -> bool:
     """Whether each row of features of each tensor, of four dimensions, is whole 16-byte vectors from its start."""
     return all(

@@ -29,7 +29,7 @@ SPILLS = {
     "rms_norm_passes_kernel": ({"sm_120": 120}, "the same"),
     "layer_norm_gelu_backward_rows_kernel": (
         {"sm_80": 72, "sm_86": 72, "sm_89": 72, "sm_90": 40, "sm_100": 184, "sm_120": 48},
-        "two rows, their sums and GELU's slope; by vectors it is faster all the same"
+        "two rows, their sums and GELU's slope; by vectors no point is slower for it"
         " (book/results/tried/even_widths.json)",
     ),
     "rms_norm_backward_columns_kernel": (

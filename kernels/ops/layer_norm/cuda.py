@@ -39,7 +39,7 @@ from kernels.ops.layer_norm import cuda_split
 from kernels.ops.layer_norm.cuda_split import SPLIT, split
 from kernels.row_parts import at_once, few_rows
 from kernels.unsupported import needs_compiler
-from kernels.vectors import VECTOR_BYTES, in_vectors, pack_size
+from kernels.vectors import VECTOR_BYTES, in_line, in_vectors, pack_size
 
 SOURCE = Path(__file__).with_name("layer_norm.cu")
 VECTOR_SOURCE, SHARED_SOURCE, FEW_SOURCE, NARROW_SOURCE = (
@@ -166,8 +166,7 @@ def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
         return few(x, weight, bias, eps)
     rows, weight, bias = as_rows(x), as_columns(weight), as_columns(bias)
     whole = in_vectors(N, rows, weight, bias)
-    in_line = rows.is_contiguous() and rows.data_ptr() % VECTOR_BYTES == 0
-    if in_line and is_narrow(rows, whole):
+    if in_line(rows) and is_narrow(rows, whole):
         return narrow(rows, weight, bias, eps).view(x.shape)
     if N <= WIDEST_IN_REGISTERS:
         return (few if not whole and N in ODD_OF_FEW[x.itemsize] else vector)(x, weight, bias, eps)

@@ -43,7 +43,7 @@ from kernels.ops.layer_norm.cuda_stripes import striped
 from kernels.ops.layer_norm.native import Gradients
 from kernels.row_parts import NARROWEST, few_rows
 from kernels.unsupported import first_of, needs_compiler
-from kernels.vectors import VECTOR_BYTES, in_vectors
+from kernels.vectors import in_line, in_vectors
 
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
 VECTOR_SOURCE = Path(__file__).with_name("layer_norm_backward_vector.cu")
@@ -138,8 +138,7 @@ def many(dy, x, weight, bias, eps) -> Gradients:
     """The gradients of other matrices."""
     M, N = x.shape
     if not x.numel() or N < NARROWEST:
-        in_line = all(one.is_contiguous() and one.data_ptr() % VECTOR_BYTES == 0 for one in (dy, x))
-        if x.numel() and N < NARROWEST_PEELED and in_line and not in_vectors(N, dy, x, weight):
+        if x.numel() and N < NARROWEST_PEELED and in_line(dy, x) and not in_vectors(N, dy, x, weight):
             return narrow(dy, x, weight, bias, eps)
         return queue(dy, x, weight, bias, eps)
     if gradients := queued(dy, x, weight, bias, eps):

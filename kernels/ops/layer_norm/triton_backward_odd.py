@@ -16,7 +16,7 @@ from kernels.ops.layer_norm.native import Gradients
 from kernels.triton.column_sums import Partials, store_partials
 from kernels.triton.launch import launch
 from kernels.triton.row_tiles import in_steps
-from kernels.vectors import VECTOR_BYTES
+from kernels.vectors import VECTOR_BYTES, in_line
 
 VALUES, WARPS = 8, 16  # values of a thread, which leave registers for so many warps of a multiprocessor
 STAGES = 4  # rows in flight
@@ -88,9 +88,8 @@ def most_programs(x) -> int:
 
 def fits(dy, x) -> bool:
     """Whether these matrices' rows are such, the first at the start of a vector, and each program has two of them at least."""
-    in_line = all(one.is_contiguous() and one.data_ptr() % VECTOR_BYTES == 0 for one in (dy, x))
     M, N = x.shape
-    return in_line and x.itemsize == 2 and N % 2 == 1 and N in COLUMNS and 2 * most_programs(x) <= M
+    return in_line(dy, x) and x.itemsize == 2 and N % 2 == 1 and N in COLUMNS and 2 * most_programs(x) <= M
 
 
 def odd(dy, x, weight, bias, eps) -> Gradients:

@@ -49,7 +49,7 @@ from kernels.machine import multiprocessors
 from kernels.operation import Variant
 from kernels.row_parts import at_once, columns_of_part, few_rows, threads_of_part
 from kernels.unsupported import Reason, needs_compiler
-from kernels.vectors import VECTOR_BYTES, in_vectors, pack_size
+from kernels.vectors import VECTOR_BYTES, in_line, in_vectors, pack_size
 
 FILE, NARROW, SPLIT, QUEUE, FEW, BACKWARD_NARROW = (
     Path(__file__).with_name(f"rms_norm{name}.cu")
@@ -80,8 +80,7 @@ def kept(x, weight, eps):
     y, rows, weight = empty_contiguous(x), as_rows(x), as_columns(weight)
     M, size = rows.shape[0], pack_size(N, rows, weight, y)
     few = at_once(M, N, x.device)
-    in_rows = rows.is_contiguous() and rows.data_ptr() % VECTOR_BYTES == 0
-    if not few and in_rows and N <= WIDEST_NARROW and size * x.itemsize < VECTOR_BYTES:
+    if not few and in_line(rows) and N <= WIDEST_NARROW and size * x.itemsize < VECTOR_BYTES:
         return narrow(rows, weight, y, eps)
     many = max(threads_of_row(N), min(WARP * -(-N // (WARP * PACKS_OF_THREAD * size)), MOST_FOR_PACKS))
     threads, height = block_of_rows(threads_of_few(N, size) if few else many, -(-N // size))
@@ -155,8 +154,7 @@ def queue(dy, x, weight, eps):
 def narrow_gradients(dy, x, weight, eps):
     """The gradients of contiguous rows that are no whole vectors, too narrow to be peeled; None of other matrices."""
     M, N = x.shape
-    in_line = all(one.is_contiguous() and one.data_ptr() % VECTOR_BYTES == 0 for one in (dy, x))
-    if not x.numel() or NARROWEST_PEELED <= N or not in_line or in_vectors(N, dy, x, weight):
+    if not x.numel() or NARROWEST_PEELED <= N or not in_line(dy, x) or in_vectors(N, dy, x, weight):
         return None
     dx, dweight = empty_contiguous(x), None if weight is None else empty_contiguous(weight)
     lanes = power_of_2_from(-(-N // 4))
