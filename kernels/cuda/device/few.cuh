@@ -29,13 +29,27 @@ struct Few {
         return (long long)(blockIdx.x * ROWS + k) * blockDim.y + threadIdx.y;
     }
 
-    // Its packs of a matrix, zeros where there are none.
+    // Its packs of a vector, if there is one.
+    template <typename T>
+    __device__ void load(Pack<T, SIZE> (&packs)[PACKS], const T* from, int N) const
+    {
+        for (int p = 0; p < PACKS; ++p) {
+            const bool there = (from != nullptr) & (column(p) < N);
+            if (there) packs[p] = load_pack<SIZE>(from + column(p));
+        }
+    }
+
+    // Its packs of a matrix, zeros where there are none. No branch and little arithmetic: no load waits for another.
     template <typename T>
     __device__ void load(Pack<T, SIZE> (&packs)[ROWS][PACKS], const T* from, long long stride, long long M, int N) const
     {
-        for (int k = 0; k < ROWS; ++k)
-            for (int p = 0; p < PACKS; ++p)
-                packs[k][p] = row(k) < M && column(p) < N ? load_pack<SIZE>(from + row(k) * stride + column(p)) : Pack<T, SIZE>{};
+        const T* start = from + row(0) * stride + column(0);
+        for (int k = 0; k < ROWS; ++k, start += blockDim.y * stride)
+            for (int p = 0; p < PACKS; ++p) {
+                const bool there = (row(k) < M) & (column(p) < N);
+                packs[k][p] = {};
+                if (there) packs[k][p] = load_pack<SIZE>(start + p * LANES * SIZE);
+            }
     }
 
     // Where the value v of pack p of a thread stands in `meeting`: threads side by side, and a warp that reads 32 neighbouring

@@ -11,11 +11,12 @@ template <> struct BitsOf<4> { using type = unsigned; };
 template <> struct BitsOf<8> { using type = uint2; };
 template <> struct BitsOf<16> { using type = uint4; };
 
-// SIZE neighbouring values.
+// SIZE neighbouring values, as they were loaded. Of single ones of 16 bits the compiler would make words again: for that it waits
+// for the load, and the next load would wait, too.
 template <typename T, int SIZE>
-struct alignas(SIZE * sizeof(T)) Pack {
+struct Pack {
     using Bits = typename BitsOf<SIZE * sizeof(T)>::type;
-    T at[SIZE];
+    Bits bits;
 };
 
 template <int SIZE>
@@ -26,8 +27,7 @@ struct Floats {
 template <int SIZE, typename T>
 __device__ Pack<T, SIZE> load_pack(const T* address)
 {
-    auto bits = *(const typename Pack<T, SIZE>::Bits*)address;
-    return *(Pack<T, SIZE>*)&bits;
+    return {*(const typename Pack<T, SIZE>::Bits*)address};
 }
 
 template <typename T, int SIZE>
@@ -35,10 +35,10 @@ __device__ Floats<SIZE> widened(Pack<T, SIZE> pack)
 {
     Floats<SIZE> wide;
     if constexpr (SIZE == 1) {
-        wide.at[0] = (float)pack.at[0];
+        wide.at[0] = (float)*(T*)&pack.bits;
     } else {
         for (int i = 0; i < SIZE; i += 2) {
-            float2 pair = to_float2(*(typename PairOf<T>::type*)(pack.at + i));
+            float2 pair = to_float2(((typename PairOf<T>::type*)&pack.bits)[i / 2]);
             wide.at[i] = pair.x;
             wide.at[i + 1] = pair.y;
         }
@@ -57,10 +57,10 @@ __device__ void store_floats(T* address, Floats<SIZE> wide)
 {
     Pack<T, SIZE> pack;
     if constexpr (SIZE == 1) {
-        pack.at[0] = (T)wide.at[0];
+        *(T*)&pack.bits = (T)wide.at[0];
     } else {
         for (int i = 0; i < SIZE; i += 2)
-            from_float2(*(typename PairOf<T>::type*)(pack.at + i), {wide.at[i], wide.at[i + 1]});
+            from_float2(((typename PairOf<T>::type*)&pack.bits)[i / 2], {wide.at[i], wide.at[i + 1]});
     }
-    *(typename Pack<T, SIZE>::Bits*)address = *(typename Pack<T, SIZE>::Bits*)&pack;
+    *(typename Pack<T, SIZE>::Bits*)address = pack.bits;
 }

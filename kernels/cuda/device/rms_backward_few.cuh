@@ -19,11 +19,11 @@ __device__ void rms_backward_few(const T* dy, const T* dh, const T* x, const T* 
     const Few<SIZE, PACKS, ROWS, LANES> mine;
 
     Pack<T, SIZE> weights[PACKS], dys[ROWS][PACKS], xs[ROWS][PACKS], dhs[ROWS][PACKS];
-    for (int p = 0; p < PACKS; ++p)
-        if (weight && mine.column(p) < N) weights[p] = load_pack<SIZE>(weight + mine.column(p));
+    mine.load(weights, weight, N);
     mine.load(dys, dy, dy_stride, M, N);
     mine.load(xs, x, x_stride, M, N);
     if (SUM) mine.load(dhs, dh, dh_stride, M, N);
+    __syncthreads();  // compilers move no load behind a barrier: none waits for a sum
     auto g_of = [&](Floats<SIZE> dy, int p) {
         if (!weight) return dy;
         const Floats<SIZE> scale = widened(weights[p]);

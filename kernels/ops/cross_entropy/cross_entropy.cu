@@ -205,7 +205,7 @@ __global__ void cross_entropy_backward(const float* dloss, const T* x, const lon
             if (at + SIZE > count) {
 #pragma unroll
                 for (int i = 0; i < SIZE; ++i)
-                    if (at + i < count) packs[k].at[i] = from[i];
+                    if (at + i < count) ((T*)&packs[k].bits)[i] = from[i];
             } else if (PACKS == 1 || rows[row].target != Row::IGNORED || j + SIZE > N) {
                 packs[k] = load_pack<SIZE>(from);
             }

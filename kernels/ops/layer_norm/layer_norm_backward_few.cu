@@ -58,10 +58,10 @@ __global__ void __launch_bounds__(STRIPE_PACKS > 0 ? THREADS_OF_STRIPE : MOST_TH
     const int part_columns = columns_of(mine.part, mine.PART_COLUMNS, N);
 
     Pack<T, SIZE> weights[PACKS], dys[ROWS][PACKS], xs[ROWS][PACKS];
-    for (int p = 0; p < PACKS; ++p)
-        if (weight && mine.column(p) < N) weights[p] = load_pack<SIZE>(weight + mine.column(p));
+    mine.load(weights, weight, N);
     mine.load(dys, dy, dy_stride, M, N);
     mine.load(xs, x, x_stride, M, N);
+    __syncthreads();  // compilers move no load behind a barrier: none waits for a sum
     // The product is rounded: fused into the subtraction of the mean of g, it would leave its rounding where the two are equal.
     auto g_of = [&](Floats<SIZE> dy, int p) {
         if (!weight) return dy;
@@ -72,11 +72,16 @@ __global__ void __launch_bounds__(STRIPE_PACKS > 0 ? THREADS_OF_STRIPE : MOST_TH
 
     const float share = __fdividef(1.0f, N), part_share = __fdividef(1.0f, part_columns);  // no division waits for a sum
     Row rows[ROWS];
+#pragma unroll  // else what was loaded goes to local memory, to be counted through
     for (int k = 0; k < ROWS; ++k) {
         float sum = 0.0f, rests = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
-        for (int p = 0; p < PACKS; ++p)
-            for (int v = 0; v < SIZE && mine.column(p) < N; ++v) sum += widened(xs[k][p]).at[v];
+        for (int p = 0; p < PACKS; ++p) {
+            if (mine.column(p) >= N) continue;
+            const Floats<SIZE> values = widened(xs[k][p]), g = g_of(widened(dys[k][p]), p);
+            for (int v = 0; v < SIZE; ++v) sum += values.at[v], g_sum += g.at[v];
+        }
         const float near = warp_sum<LANES>(sum) * part_share;
+        g_sum = warp_sum<LANES>(g_sum);
         for (int p = 0; p < PACKS; ++p) {
             if (mine.column(p) >= N) continue;
             const Floats<SIZE> values = widened(xs[k][p]), g = g_of(widened(dys[k][p]), p);
@@ -84,12 +89,10 @@ __global__ void __launch_bounds__(STRIPE_PACKS > 0 ? THREADS_OF_STRIPE : MOST_TH
                 const float left = values.at[v] - near;
                 rests += left;
                 squares += left * left;
-                g_sum += g.at[v];
                 gc_sum += g.at[v] * left;
             }
         }
-        const Part part = {near, warp_sum<LANES>(rests), warp_sum<LANES>(squares), warp_sum<LANES>(g_sum),
-                           warp_sum<LANES>(gc_sum)};
+        const Part part = {near, warp_sum<LANES>(rests), warp_sum<LANES>(squares), g_sum, warp_sum<LANES>(gc_sum)};
         if (mine.parts == 1)
             rows[k] = row_of(part, share, eps);
         else if (mine.lane == 0)
@@ -97,11 +100,13 @@ __global__ void __launch_bounds__(STRIPE_PACKS > 0 ? THREADS_OF_STRIPE : MOST_TH
     }
     if (mine.parts > 1) {
         __syncthreads();
+#pragma unroll
         for (int k = 0; k < ROWS; ++k)
             rows[k] = row_of(whole_of(parts[k] + threadIdx.y * mine.parts, mine.parts, mine.PART_COLUMNS, N), share, eps);
     }
 
     Floats<SIZE> dweights[PACKS] = {}, dbiases[PACKS] = {};
+#pragma unroll
     for (int k = 0; k < ROWS; ++k)
         for (int p = 0; p < PACKS; ++p) {
             if (mine.column(p) >= N || mine.row(k) >= M) continue;
