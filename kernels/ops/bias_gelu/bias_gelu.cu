@@ -26,14 +26,15 @@ template <typename T, int SIZE, int ACTIVATION, int ROWS, bool JOINED>
 __global__ void bias_gelu_packs(const T* x, const T* bias, T* y, long long x_stride, long long M, int N, int width, int rest)
 {
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
-    if (j >= N) return;
     const long long first = (long long)(blockIdx.z * gridDim.y + blockIdx.y) * ROWS * blockDim.y + threadIdx.y;
-    Pack<T, SIZE> rows[ROWS];
+    if (j >= N || first >= M + JOINED) return;  // who goes later would keep the bias waiting for the rows
+    Pack<T, SIZE> rows[ROWS], bias_pack;
+    if (!JOINED) bias_pack = load_pack<SIZE>(bias + j);
     for (int r = 0; r < ROWS; ++r) {
         long long i = first + r * blockDim.y;
         if (i < M) rows[r] = load_pack<SIZE>(x + i * x_stride + j);
     }
-    const Floats<SIZE> biases = JOINED ? load_around<SIZE>(bias, j, width) : load_floats<SIZE>(bias + j);
+    const Floats<SIZE> biases = JOINED ? load_around<SIZE>(bias, j, width) : widened(bias_pack);
     for (int r = 0; r < ROWS; ++r) {
         long long i = first + r * blockDim.y;
         const bool last = JOINED && i == M;
@@ -70,9 +71,16 @@ __global__ void bias_gelu_backward_few(const T* dy, const T* x, const T* bias, T
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * SIZE;
     const long long i = threadIdx.y;
     Floats<SIZE> sums = {};
-    if (i < M && j < N) {
-        const Floats<SIZE> wide = load_floats<SIZE>(dy + i * dy_stride + j), row = load_floats<SIZE>(x + i * x_stride + j),
-                           biases = load_floats<SIZE>(bias + j);
+    Pack<T, SIZE> dy_pack = {}, x_pack = {}, bias_pack = {};
+    const bool there = (i < M) & (j < N);
+    if (there) {
+        dy_pack = load_pack<SIZE>(dy + i * dy_stride + j);
+        x_pack = load_pack<SIZE>(x + i * x_stride + j);
+        bias_pack = load_pack<SIZE>(bias + j);
+    }
+    __syncthreads();  // compilers move no load behind a barrier: none waits for a value
+    if (there) {
+        const Floats<SIZE> wide = widened(dy_pack), row = widened(x_pack), biases = widened(bias_pack);
         for (int k = 0; k < SIZE; ++k)
             sums.at[k] = wide.at[k] * activated<T, ACTIVATION>(row.at[k] + biases.at[k]).slope;
         store_floats(dx + i * N + j, sums);
