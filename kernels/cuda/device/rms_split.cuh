@@ -31,6 +31,7 @@ struct Row {
     {
         columns.load(of_x, x);
         if (SUM) columns.load(of_residual, residual);
+        __syncthreads();  // compilers move no load behind a barrier: none waits for a sum
     }
 
     __device__ Floats<SIZE> operator[](int k) const
@@ -74,6 +75,7 @@ __device__ void rms_split(const T* x, const T* residual, const T* weight, T* y, 
     const Row<SUM, SIZE, T> row(columns, x + place.row * x_stride, residual + place.row * residual_stride);
     Pack<T, SIZE> weights[VALUES / SIZE];  // on their way while the parts are
     if (weight) columns.load(weights, weight);
+    __syncthreads();  // behind which no load may move, nor wait for the parts
     y += (long long)place.row * N;
     parts += (long long)place.row * place.count;
 

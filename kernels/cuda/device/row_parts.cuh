@@ -24,12 +24,12 @@ struct Columns {
         return first + (k * (int)blockDim.x + (int)threadIdx.x) * SIZE;
     }
 
-    // This thread's packs of a row, or of the weight, all asked for at once.
+    // This thread's packs of a row, or of the weight, all asked for at once: in place of one beyond the end the last, since under
+    // conditions the compiler would ask for a few at a time.
     template <typename T, int SIZE>
     __device__ void load(Pack<T, SIZE> (&packs)[VALUES / SIZE], const T* from) const
     {
-        for (int k = 0; k < VALUES / SIZE; ++k)
-            if (pack_start<SIZE>(k) < end) packs[k] = load_pack<SIZE>(from + pack_start<SIZE>(k));
+        for (int k = 0; k < VALUES / SIZE; ++k) packs[k] = load_pack<SIZE>(from + min(pack_start<SIZE>(k), end - SIZE));
     }
 };
 

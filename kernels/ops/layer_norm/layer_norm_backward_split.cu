@@ -70,6 +70,7 @@ __global__ void layer_norm_backward_parts(const T* dy, const T* x, const T* weig
     Pack<T, SIZE> xs[VALUES / SIZE], dys[VALUES / SIZE];
     columns.load(xs, x);
     columns.load(dys, dy);
+    __syncthreads();  // compilers move no load behind a barrier: none waits for a sum
 
     float sum = 0.0f, squares = 0.0f, g_sum = 0.0f, gc_sum = 0.0f;
     for (int k = 0; k < VALUES / SIZE; ++k)

@@ -20,6 +20,7 @@ __global__ void layer_norm_parts(const T* x, Part* parts, long long x_stride, in
     x += blockIdx.x * x_stride;
     Pack<T, SIZE> row[VALUES / SIZE];
     columns.load(row, x);
+    __syncthreads();  // compilers move no load behind a barrier: none waits for a sum
 
     float sum = 0.0f, squares = 0.0f;
     for (int k = 0; k < VALUES / SIZE; ++k)
@@ -46,6 +47,7 @@ __global__ void layer_norm_split(const T* x, const T* weight, const T* bias, T* 
     // With the row: where a pack is one value, the loop at the end would wait for each weight before it asks for the next.
     if (weight) columns.load(weights, weight);
     if (bias) columns.load(biases, bias);
+    __syncthreads();  // behind which no load may move, nor wait for the parts
 
     const float mean = joined_mean(parts, gridDim.y, columns.part_columns, N);
     float squares = 0.0f;
