@@ -14,7 +14,7 @@ from kernels.cuda.kernel import watched
 from kernels.cuda.rows import VALUES
 from kernels.cuda.template import TYPES
 from kernels.hardware import REFERENCE, TARGETS
-from kernels.ops.layer_norm import cuda, cuda_backward, native
+from kernels.ops.layer_norm import cuda, cuda_backward, cuda_split, native
 
 DTYPES = {torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 
@@ -252,7 +252,7 @@ def machine_code(nvrtc, tmp_path):
         values = ", ".join(str(int(parameter)) for parameter in parameters)
         cubin = tmp_path / "kernel.cubin"
         cubin.write_bytes(bytes(nvrtc(text, options, [f"{kernel}<{TYPES[dtype]}, {values}>"]).code))
-        return subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True, check=True).stdout
+        return subprocess.run([nvdisasm, "-hex", "-c", cubin], capture_output=True, text=True, check=True).stdout
 
     return disassembled
 
@@ -294,3 +294,40 @@ def test_vectors_of_a_peeled_row_are_stored_by_64_bits_at_least(machine_code, dt
     code = machine_code(source, name, dtype, (*parameters, True), "-DCLUSTER=1")
     stores = re.findall(r"\bSTG\.E\S*", code)
     assert stores.count("STG.E.64") + 2 * stores.count("STG.E.128") == 2 * vectors
+
+
+def loads_behind_a_wait(code: str) -> int:
+    """How many loads, up to the first barrier, come behind an instruction that waits for another load.
+
+    Of an instruction's second word bits 46 to 48 name the scoreboard that is set until its result is there, and bits 52 to 57
+    those that it waits for. Loads of constants, and of special registers, use them, too."""
+    pending, waited, behind = set(), False, 0
+    for text, word in re.findall(
+        r"/\*[0-9a-f]{4,}\*/\s+(.*?);\s+/\* 0x[0-9a-f]{16} \*/\s+/\* 0x([0-9a-f]{16}) \*/", code
+    ):
+        control = int(word, 16)
+        waits = {board for board in pending if control >> 52 + board & 1}
+        waited, pending = waited or bool(waits), pending - waits
+        if re.search(r"\bBAR\b", text):
+            break
+        if re.search(r"\bLDG\b", text):
+            behind += waited
+            pending.add(control >> 46 & 7)
+    return behind
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "parameters", [(1, 1, 1, 32), (1, 2, 8, 32), (1, 16, 1, 32), (2, 2, 4, 32), (4, 1, 4, 16)], ids=str
+)
+def test_of_few_rows_no_load_waits_for_another(machine_code, dtype, parameters):
+    code = machine_code(cuda_backward.FEW_SOURCE, "layer_norm_backward_few", dtype, parameters)
+    assert loads_behind_a_wait(code) == 0
+    assert not re.search(r"\b(?:LDL|STL)\b", code)  # rows are counted through in registers
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("kernel", ["layer_norm_parts", "layer_norm_split"])
+def test_of_parts_of_rows_no_load_waits_for_another(machine_code, dtype, size, kernel):
+    assert loads_behind_a_wait(machine_code(cuda_split.SPLIT, kernel, dtype, (size,))) == 0

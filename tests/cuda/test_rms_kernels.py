@@ -1,4 +1,4 @@
-"""The kernel of the backward of (add_)rms_norm, rms_backward.cuh, whose blocks walk over rows, and of narrow ones."""
+"""The kernels of (add_)rms_norm: of the backward, rms_backward.cuh, whose blocks walk over rows, and of narrow and few rows."""
 
 import pytest
 import torch
@@ -49,6 +49,52 @@ def test_narrow_rows_are_copied_as_vectors(device, monkeypatch, dtype, M, N):
         for one, right in zip(rms_norm.cuda.narrow_gradients(dy, x, weight, 1e-6), expected, strict=True):
             if right is not None:
                 torch.testing.assert_close(one.double(), right, rtol=DTYPES[dtype], atol=3 * DTYPES[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("M", "N"), [(300, 49), (2311, 1), (93, 72), (37, 1373)])
+def test_narrow_rows_of_the_forward_are_copied_as_vectors(device, dtype, M, N):
+    x = torch.randn(M, N, device=device).to(dtype)
+    x[5, -1] = torch.inf  # nothing of it comes into the row behind
+    for weight in (torch.randn(N, device=device).to(dtype), None):
+        expected = rms_norm.native.rms_norm(x.double(), None if weight is None else weight.double(), 1e-6)
+        got = rms_norm.cuda.narrow(x, weight, torch.empty_like(x), 1e-6).double()
+        torch.testing.assert_close(got, expected, rtol=DTYPES[dtype], atol=DTYPES[dtype], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("M", "N", "dtype", "kernel"),
+    [
+        (5000, 37, torch.float16, "rms_norm_narrow<"),
+        (5000, 2047, torch.float16, "rms_norm_narrow<"),
+        (5000, 2048, torch.float16, "rms_norm_kept<"),
+        (5000, 18, torch.float32, "rms_norm_narrow<"),
+        (5000, 1001, torch.float32, "rms_norm_kept<"),
+        (5000, 1375, torch.float32, "rms_norm_narrow<"),
+        (1, 8_420, torch.float16, "rms_norm_kept<"),
+        (1, 32_768, torch.float16, "rms_norm_kept<"),
+        (1, 32_768, torch.float32, "rms_norm_split<"),
+        (1, 16_385, torch.float16, "rms_norm_split<"),
+        (5000, 8_420, torch.float16, "rms_norm_reread<"),
+    ],
+)
+def test_rows_choose_a_kernel_by_their_number_and_width(device, M, N, dtype, kernel):
+    x = torch.empty(M, N, dtype=dtype, device=device)
+    launches = []
+    with watched(lambda *launch: launches.append(launch[0].name)):
+        rms_norm.cuda.kept(x, x[0].clone(), 1e-6)
+    assert launches[-1].startswith(kernel)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("N", [8_420, 12_301])
+def test_few_wide_rows_stay_in_registers(device, dtype, N):
+    x = torch.randn(2, N, device=device).to(dtype)
+    for weight in (torch.randn(N, device=device).to(dtype), None):
+        expected = rms_norm.native.rms_norm(x.double(), None if weight is None else weight.double(), 1e-6)
+        torch.testing.assert_close(
+            rms_norm.cuda.kept(x, weight, 1e-6).double(), expected, rtol=DTYPES[dtype], atol=DTYPES[dtype]
+        )
 
 
 @pytest.mark.parametrize("N", [1, 2, 3])

@@ -21,12 +21,12 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda import Kernel, RawModule
 from kernels.cuda.includes import DEVICE, with_includes
+from kernels.cuda.narrow import is_narrow, narrow_block
 from kernels.cuda.rows import (
     MOST_THREADS,
     NARROW_THREADS,
     block_of_rows,
     one_block_a_row,
-    power_of_2_from,
     threads_of_few,
     threads_of_row,
     vectors_of_thread,
@@ -53,11 +53,6 @@ WIDEST_OF_FEW = 12_288  # and one row, with weight and bias
 # Columns, by itemsize, of many rows that are no whole vectors: a row asks for all of them at once, as few rows do
 # (book/results/tried/rows_asked_at_once.json and queues_and_few.json).
 ODD_OF_FEW = {4: range(64, 2_049), 2: range(64, 961)}
-# What `narrow` takes of many rows: columns, by itemsize, of those that are no whole vectors; vectors of others, which share a
-# warp, and rows a multiprocessor.
-NARROW = {4: range(257, 1_537), 2: range(1, 2_049)}
-NARROW_VECTORS, NARROW_ROWS = range(9, 33), 64
-NARROW_VALUES = 16  # of a lane, unless a warp has more
 MOST_OF_FEW = 512  # threads of one of few rows: sums of more warps meet later
 
 
@@ -130,23 +125,12 @@ def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
     return y
 
 
-def is_narrow(x: torch.Tensor, whole: bool) -> bool:
-    """Whether `narrow` is faster than the kernels whose threads times packs are a power of two: for rows that leave a quarter
-    of that empty, and all of 2 bytes that are no `whole` vectors (book/results/tried/narrow_rows.json)."""
-    (M, N), size = x.shape, VECTOR_BYTES // x.itemsize
-    padded = 3 * power_of_2_from(N) > 4 * N
-    if whole:
-        return padded and N // size in NARROW_VECTORS and not few_rows(M, x.device, NARROW_ROWS)
-    return (padded or x.itemsize == 2) and N in NARROW[x.itemsize]
-
-
 def narrow(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     """y of a contiguous matrix that starts at a multiple of 16 bytes, of at least one element."""
     (M, N), y = x.shape, torch.empty_like(x)
-    threads = min(power_of_2_from(-(-N // NARROW_VALUES)), WARP)
-    height = max(NARROW_THREADS // threads, 8)
-    parameters = -(-N // threads), threads, height, weight is not None, bias is not None
-    launched = kernel(NARROW_SOURCE, NARROW_SOURCE.stem, x.dtype, *parameters)
+    _, threads, height = parameters = narrow_block(N)
+    given = weight is not None, bias is not None
+    launched = kernel(NARROW_SOURCE, NARROW_SOURCE.stem, x.dtype, *parameters, *given)
     arguments = (x, weight, bias, y, M, N, np.float32(eps))
     launched((-(-M // height),), (threads, height), arguments, shared_mem=height * N * x.itemsize)
     return y

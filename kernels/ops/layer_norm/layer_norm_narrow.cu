@@ -3,8 +3,6 @@
 // By packs as small as such rows allow, few bytes are on their way. Here a block copies its rows to shared memory and back as
 // whole vectors, wherever in them a row ends; in between, a warp or less has a row, value by value.
 
-#include <cuda_pipeline_primitives.h>
-
 #include "reductions.cuh"
 #include "vector_copy.cuh"
 
@@ -17,13 +15,8 @@ __global__ void __launch_bounds__(THREADS* ROWS)
 {
     extern __shared__ uint4 shared[];
     const long long first = (long long)blockIdx.x * ROWS;
-    const int rows = min(M - first, (long long)ROWS), count = rows * N;
-    constexpr int SIZE = Vector<T>::SIZE;
-    const int thread = threadIdx.y * THREADS + threadIdx.x, in_vectors = count / SIZE * SIZE;
-    for (int j = thread * SIZE; j < in_vectors; j += THREADS * ROWS * SIZE)
-        __pipeline_memcpy_async((T*)shared + j, x + first * N + j, 16);
-    __pipeline_commit();
-    for (int j = in_vectors + thread; j < count; j += THREADS * ROWS) ((T*)shared)[j] = x[first * N + j];
+    const int rows = min(M - first, (long long)ROWS);
+    begin_copy(x + first * N, (T*)shared, rows * N);
     __pipeline_wait_prior(0);
     __syncthreads();
 
@@ -53,5 +46,5 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     }
 
     __syncthreads();
-    copy_vectors((const T*)shared, y + first * N, count);
+    copy_vectors((const T*)shared, y + first * N, rows * N);
 }

@@ -2,8 +2,8 @@
 
 Rungs of the forward, plain to best:
     reread    one block a row, which reads it twice, by loads as wide as the rows' alignment allows.
-    kept      the row stays in registers; few rows too wide for that are divided among blocks, and many narrow ones that are no
-              whole vectors are copied as such, many at a time.
+    kept      the row stays in registers, of few rows a wide one, too; few that are wider are divided among blocks, and many
+              narrow ones that are no whole vectors are copied as such, many at a time.
 Rungs of the backward:
     columns   dx by rows, dweight by kernels in which a thread owns a column.
     queue     16-byte loads, all sums in registers, the next rows on their way.
@@ -23,6 +23,7 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.few import few_gradients
 from kernels.cuda.includes import DEVICE, with_includes
+from kernels.cuda.narrow import is_narrow, narrow_block
 from kernels.cuda.queue import (
     NARROWEST_PEELED,
     can_be_peeled,
@@ -57,9 +58,11 @@ FILE, NARROW, SPLIT, QUEUE, FEW, BACKWARD_NARROW = (
 )
 NARROW_BLOCKS = 4  # of a multiprocessor, of the backward of narrow rows, as of layer norm's
 WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold several rows at once
+# And of a few rows one row, by itemsize, but where values are loaded one by one.
+WIDEST_OF_FEW, WIDEST_ODD = {4: 16_384, 2: 32_768}, 16_384
 # Of many rows a thread has so many packs at most, up to so many threads (book/results/tried/rows_asked_at_once.json).
 PACKS_OF_THREAD, MOST_FOR_PACKS = 8, 256
-WIDEST_NARROW, VALUES = 256, 16  # columns of what `narrow` takes, and how many of them a lane has
+WIDEST_NARROW = 256  # columns of what `narrow` takes, whatever its dtype, where rows are no whole vectors
 
 
 def reread(x, weight, eps):
@@ -74,17 +77,19 @@ def reread(x, weight, eps):
 
 
 def kept(x, weight, eps):
-    N = x.shape[-1]
-    if not x.numel() or N > WIDEST_KEPT:
-        return (split if x.numel() and few_rows(x.numel() // N, x.device) else reread)(x, weight, eps)
+    if not x.numel():
+        return reread(x, weight, eps)
     y, rows, weight = empty_contiguous(x), as_rows(x), as_columns(weight)
-    M, size = rows.shape[0], pack_size(N, rows, weight, y)
-    few = at_once(M, N, x.device)
-    if not few and in_line(rows) and N <= WIDEST_NARROW and size * x.itemsize < VECTOR_BYTES:
+    (M, N), size = rows.shape, pack_size(x.shape[-1], rows, weight, y)
+    few = at_once(M, N, x.device) if N <= WIDEST_KEPT else few_rows(M, x.device)
+    if N > WIDEST_KEPT and not (few and (WIDEST_ODD if size == 1 else WIDEST_OF_FEW[x.itemsize]) >= N):
+        return (split if few else reread)(x, weight, eps)
+    whole = size * x.itemsize == VECTOR_BYTES
+    if not few and in_line(rows) and ((not whole and N <= WIDEST_NARROW) or is_narrow(rows, whole)):
         return narrow(rows, weight, y, eps)
     many = max(threads_of_row(N), min(WARP * -(-N // (WARP * PACKS_OF_THREAD * size)), MOST_FOR_PACKS))
     threads, height = block_of_rows(threads_of_few(N, size) if few else many, -(-N // size))
-    parameters = size, -(-N // (size * threads)), threads, height, few
+    parameters = size, -(-N // (size * threads)), threads, height, few, weight is not None
     arguments = (rows, weight, y, rows.stride(0), M, N, np.float32(eps))
     kernel(FILE, "rms_norm_kept", x.dtype, *parameters)((-(-M // height),), (threads, height), arguments)
     return y
@@ -93,9 +98,8 @@ def kept(x, weight, eps):
 def narrow(x, weight, y, eps):
     """y, filled with the norm of a contiguous matrix x that starts at a multiple of 16 bytes."""
     M, N = x.shape
-    threads = power_of_2_from(-(-N // VALUES))
-    height = NARROW_THREADS // threads
-    launched = kernel(NARROW, "rms_norm_narrow", x.dtype, threads, height)
+    _, threads, height = parameters = narrow_block(N)
+    launched = kernel(NARROW, "rms_norm_narrow", x.dtype, *parameters, weight is not None)
     arguments = (x, weight, y, M, N, np.float32(eps))
     launched((-(-M // height),), (threads, height), arguments, shared_mem=height * N * x.itemsize)
     return y

@@ -15,19 +15,11 @@ __device__ float squares_of(Floats<SIZE> row)
 }
 
 template <int SIZE, typename T>
-__device__ void put_normalised(T* y, Floats<SIZE> row, const T* weight, Pack<T, SIZE> packed_weights, int j, float rstd)
+__device__ void put_normalised(T* y, Floats<SIZE> row, bool weighted, Pack<T, SIZE> packed_weights, int j, float rstd)
 {
     const Floats<SIZE> weights = widened(packed_weights);
-    for (int k = 0; k < SIZE; ++k) row.at[k] *= weight ? rstd * weights.at[k] : rstd;
+    for (int k = 0; k < SIZE; ++k) row.at[k] *= weighted ? rstd * weights.at[k] : rstd;
     store_floats(y + j, row);
-}
-
-// The weights of the columns from j on, if there are weights.
-template <int SIZE, typename T>
-__device__ Pack<T, SIZE> weights_at(const T* weight, int j)
-{
-    if (weight) return load_pack<SIZE>(weight + j);
-    return {};
 }
 
 // A block a row, which reads it twice: the second time from the cache, where rows are not too wide.
@@ -42,14 +34,18 @@ __global__ void rms_norm_reread(const T* x, const T* weight, T* y, long long x_s
     for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) squares += squares_of(load_floats<SIZE>(x + j));
     float rstd = rsqrtf(row_sum(squares, warp_parts) / N + eps);
 #pragma unroll 4
-    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE)
-        put_normalised(y, load_floats<SIZE>(x + j), weight, weights_at<SIZE>(weight, j), j, rstd);
+    for (int j = threadIdx.x * SIZE; j < N; j += blockDim.x * SIZE) {
+        Pack<T, SIZE> weights = {};
+        if (weight) weights = load_pack<SIZE>(weight + j);
+        put_normalised(y, load_floats<SIZE>(x + j), weight, weights, j, rstd);
+    }
 }
 
 // The row stays in registers, PACKS packs a thread. ceil(M / ROWS) blocks of (THREADS, ROWS) threads, whole warps; ROWS is 1 if
 // THREADS is more than 32. All weights are asked for before the first value is stored, since no compiler moves a load across a
-// store, nor across a barrier: where there are FEW rows, nothing hides a wait, so they are asked for with the row.
-template <typename T, int SIZE, int PACKS, int THREADS, int ROWS, bool FEW>
+// store, nor across a barrier: where there are FEW rows, nothing hides a wait, so they are asked for with the row. WEIGHTED: there
+// is a weight; a branch that asks for it would keep the next load waiting.
+template <typename T, int SIZE, int PACKS, int THREADS, int ROWS, bool FEW, bool WEIGHTED>
 __global__ void __launch_bounds__(THREADS* ROWS)
     rms_norm_kept(const T* x, const T* weight, T* y, long long x_stride, long long M, int N, float eps)
 {
@@ -61,12 +57,12 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes. Of a thread's packs
     // the last alone may be beyond a row.
     auto present = [&](int k) { return (ROWS == 1 || i < M) && (k < PACKS - 1 || column(k) < N); };
-    Pack<T, SIZE> row[PACKS], weights[PACKS];
+    Pack<T, SIZE> row[PACKS], weights[PACKS] = {};
     for (int k = 0; k < PACKS; ++k) {
         int j = column(k);
         if (!present(k)) continue;
         row[k] = load_pack<SIZE>(x + j);
-        if (FEW) weights[k] = weights_at<SIZE>(weight, j);
+        if (FEW && WEIGHTED) weights[k] = load_pack<SIZE>(weight + j);
     }
     const float share = __fdividef(1.0f, N);  // no division waits for a sum
     float squares = 0.0f;
@@ -74,9 +70,9 @@ __global__ void __launch_bounds__(THREADS* ROWS)
         if (present(k)) squares += squares_of(widened(row[k]));
     float rstd = rsqrtf(row_sum<THREADS>(squares, warp_parts) * share + eps);
     for (int k = 0; k < PACKS; ++k)
-        if (!FEW && present(k)) weights[k] = weights_at<SIZE>(weight, column(k));
+        if (!FEW && WEIGHTED && present(k)) weights[k] = load_pack<SIZE>(weight + column(k));
     for (int k = 0; k < PACKS; ++k)
-        if (present(k)) put_normalised(y, widened(row[k]), weight, weights[k], column(k), rstd);
+        if (present(k)) put_normalised(y, widened(row[k]), WEIGHTED, weights[k], column(k), rstd);
 }
 
 // dx, a block a row, and (0, rstd) of each row for dweight: no mean is subtracted.

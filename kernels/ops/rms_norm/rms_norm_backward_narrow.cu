@@ -27,8 +27,9 @@ __global__ void __launch_bounds__(THREADS)
 
     for (long long start = (long long)blockIdx.x * CHUNK; start < M; start += (long long)gridDim.x * CHUNK) {
         const int rows = min(M - start, (long long)CHUNK);
-        copy_vectors(x + start * N, xs, rows * N);
-        copy_vectors(dy + start * N, dys, rows * N);
+        begin_copy(x + start * N, xs, rows * N);
+        begin_copy(dy + start * N, dys, rows * N);
+        __pipeline_wait_prior(0);
         __syncthreads();
         for (int row = threadIdx.y; row < CHUNK; row += THREADS / LANES) {  // sums need all lanes of a warp
             auto has = [&](int v) { return row < rows && column(v) < N; };

@@ -1,30 +1,38 @@
-// Level 5: RMS norm in CUDA C, forward, for many narrow rows, one behind the other, that are no whole vectors.
+// Level 5: RMS norm in CUDA C, forward, for many narrow rows, one behind the other.
 //
-// By packs as small as such rows allow, a warp has one row, and few bytes on their way. Here a block copies its rows to shared
-// memory and back as whole vectors, wherever in them a row ends; in between, a few lanes share a row and read it value by value.
+// By packs as small as odd rows allow, few bytes are on their way. Here a block copies its rows to shared memory and back as whole
+// vectors, wherever in them a row ends; in between, a warp or less has a row, value by value.
 
 #include "reductions.cuh"
 #include "vector_copy.cuh"
 
 // ceil(M / ROWS) blocks of (THREADS, ROWS) threads, whole warps; THREADS is a power of two up to 32, and ROWS a multiple of
-// Vector::SIZE, so that each block's rows start at a multiple of 16 bytes. ROWS * N values of dynamic shared memory.
-template <typename T, int THREADS, int ROWS>
+// Vector::SIZE, so that each block's rows start at a multiple of 16 bytes. A thread has VALUES of a row, no more than it asks for.
+// ROWS * N values of dynamic shared memory.
+template <typename T, int VALUES, int THREADS, int ROWS, bool WEIGHTED>
 __global__ void __launch_bounds__(THREADS* ROWS)
     rms_norm_narrow(const T* x, const T* weight, T* y, long long M, int N, float eps)
 {
     extern __shared__ uint4 shared[];
     const long long first = (long long)blockIdx.x * ROWS;
     const int rows = min(M - first, (long long)ROWS);
-    copy_vectors(x + first * N, (T*)shared, rows * N);
+    begin_copy(x + first * N, (T*)shared, rows * N);
+    __pipeline_wait_prior(0);
     __syncthreads();
 
     T* row = (T*)shared + threadIdx.y * N;
-    const int columns = threadIdx.y < rows ? N : 0;  // sums need all lanes of a warp
-    float squares = 0.0f;
-    for (int j = threadIdx.x; j < columns; j += THREADS) squares += (float)row[j] * (float)row[j];
-    const float rstd = rsqrtf(warp_sum<THREADS>(squares) / N + eps);
-    for (int j = threadIdx.x; j < columns; j += THREADS)
-        row[j] = (T)((float)row[j] * (weight ? rstd * (float)weight[j] : rstd));
+    // Sums need all lanes of a warp, also those of rows that are not there. Of a thread's values the last alone may be beyond a row.
+    auto column = [](int k) { return k * THREADS + (int)threadIdx.x; };
+    auto present = [&](int k) { return threadIdx.y < rows && (k < VALUES - 1 || column(k) < N); };
+    float values[VALUES] = {}, squares = 0.0f;
+    for (int k = 0; k < VALUES; ++k) {
+        if (!present(k)) continue;
+        values[k] = (float)row[column(k)];
+        squares += values[k] * values[k];
+    }
+    const float rstd = rsqrtf(warp_sum<THREADS>(squares) * __fdividef(1.0f, N) + eps);
+    for (int k = 0; k < VALUES; ++k)
+        if (present(k)) row[column(k)] = (T)(values[k] * (WEIGHTED ? rstd * (float)weight[column(k)] : rstd));
 
     __syncthreads();
     copy_vectors((const T*)shared, y + first * N, rows * N);
