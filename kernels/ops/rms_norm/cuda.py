@@ -79,18 +79,18 @@ def reread(x, weight, eps):
 def kept(x, weight, eps):
     if not x.numel():
         return reread(x, weight, eps)
-    y, rows, weight = empty_contiguous(x), as_rows(x), as_columns(weight)
-    (M, N), size = rows.shape, pack_size(x.shape[-1], rows, weight, y)
+    rows, columns = as_rows(x), as_columns(weight)
+    (M, N), size = rows.shape, pack_size(x.shape[-1], rows, columns)
     few = at_once(M, N, x.device) if N <= WIDEST_KEPT else few_rows(M, x.device)
     if N > WIDEST_KEPT and not (few and (WIDEST_ODD if size == 1 else WIDEST_OF_FEW[x.itemsize]) >= N):
         return (split if few else reread)(x, weight, eps)
-    whole = size * x.itemsize == VECTOR_BYTES
+    y, whole = empty_contiguous(x), size * x.itemsize == VECTOR_BYTES
     if not few and in_line(rows) and ((not whole and N <= WIDEST_NARROW) or is_narrow(rows, whole)):
-        return narrow(rows, weight, y, eps)
+        return narrow(rows, columns, y, eps)
     many = max(threads_of_row(N), min(WARP * -(-N // (WARP * PACKS_OF_THREAD * size)), MOST_FOR_PACKS))
     threads, height = block_of_rows(threads_of_few(N, size) if few else many, -(-N // size))
-    parameters = size, -(-N // (size * threads)), threads, height, few, weight is not None
-    arguments = (rows, weight, y, rows.stride(0), M, N, np.float32(eps))
+    parameters = size, -(-N // (size * threads)), threads, height, few, columns is not None
+    arguments = (rows, columns, y, rows.stride(0), M, N, np.float32(eps))
     kernel(FILE, "rms_norm_kept", x.dtype, *parameters)((-(-M // height),), (threads, height), arguments)
     return y
 
