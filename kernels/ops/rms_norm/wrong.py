@@ -50,7 +50,7 @@ VARIANTS = (
     wrong(1, "norm-not-mean", "divides by the norm, not by the root of the mean", forward=norm_not_mean),
     wrong(4, "padded-mean", "divides the sum by the width of the block", forward=PADDED),
     wrong(
-        5, "first-pack", "repeats the first pack of a thread", forward=edited(cuda.kept, "(row[k]), w", "(row[0]), w")
+        5, "first-pack", "repeats the first pack of a thread", forward=edited(cuda.kept, "(row[k]), W", "(row[0]), W")
     ),
     wrong(1, "gradient-constant", "takes rstd for a constant", backward=constant_rstd),
     wrong(4, "gradient-lost-partial", "the second kernel forgets the last program", backward=LOST_PARTIAL),
