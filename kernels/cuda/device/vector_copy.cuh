@@ -16,6 +16,8 @@ __device__ void copy_vectors(const T* from, T* to, int count)
     for (int j = in_vectors + thread; j < count; j += threads) to[j] = from[j];
 }
 
+constexpr int AHEAD_VALUES = 16;  // that a thread has room for, beside what it computes with
+
 // Begins to copy from global to shared memory: all of a thread's vectors are on their way at once, and no register holds one. They
 // are there after __pipeline_wait_prior.
 template <typename T>

@@ -17,13 +17,21 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     const long long first = (long long)blockIdx.x * ROWS;
     const int rows = min(M - first, (long long)ROWS);
     begin_copy(x + first * N, (T*)shared, rows * N);
+
+    // Sums need all lanes of a warp, also those of rows that are not there. Of a thread's values the last alone may be beyond a row.
+    auto column = [](int k) { return k * THREADS + (int)threadIdx.x; };
+    auto inside = [&](int k) { return k < VALUES - 1 || column(k) < N; };
+    auto present = [&](int k) { return threadIdx.y < rows && inside(k); };
+    constexpr bool AHEAD = VALUES <= AHEAD_VALUES;
+    T weights[AHEAD ? VALUES : 1], biases[AHEAD ? VALUES : 1];
+    for (int k = 0; AHEAD && k < VALUES; ++k) {
+        if (WEIGHT && inside(k)) weights[k] = weight[column(k)];
+        if (BIAS && inside(k)) biases[k] = bias[column(k)];
+    }
     __pipeline_wait_prior(0);
     __syncthreads();
 
     T* row = (T*)shared + threadIdx.y * N;
-    // Sums need all lanes of a warp, also those of rows that are not there. Of a thread's values the last alone may be beyond a row.
-    auto column = [](int k) { return k * THREADS + (int)threadIdx.x; };
-    auto present = [&](int k) { return threadIdx.y < rows && (k < VALUES - 1 || column(k) < N); };
     const float share = __fdividef(1.0f, N);  // no division waits for a sum
     float values[VALUES] = {}, sum = 0.0f, rests = 0.0f, squares = 0.0f;
     for (int k = 0; k < VALUES; ++k)
@@ -41,7 +49,8 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     const float rstd = rstd_of((warp_sum<THREADS>(squares) - rests * rest) * share, eps);
     for (int k = 0; k < VALUES; ++k) {
         if (!present(k)) continue;
-        const float scale = WEIGHT ? (float)weight[column(k)] : 1.0f, shift = BIAS ? (float)bias[column(k)] : 0.0f;
+        const float scale = WEIGHT ? (float)(AHEAD ? weights[k] : weight[column(k)]) : 1.0f;
+        const float shift = BIAS ? (float)(AHEAD ? biases[k] : bias[column(k)]) : 0.0f;
         row[column(k)] = (T)((values[k] - rest) * rstd * scale + shift);
     }
 

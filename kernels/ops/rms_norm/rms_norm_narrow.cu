@@ -17,13 +17,20 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     const long long first = (long long)blockIdx.x * ROWS;
     const int rows = min(M - first, (long long)ROWS);
     begin_copy(x + first * N, (T*)shared, rows * N);
+
+    // Sums need all lanes of a warp, also those of rows that are not there. Of a thread's values the last alone may be beyond a row.
+    auto column = [](int k) { return k * THREADS + (int)threadIdx.x; };
+    auto inside = [&](int k) { return k < VALUES - 1 || column(k) < N; };
+    auto present = [&](int k) { return threadIdx.y < rows && inside(k); };
+    constexpr bool AHEAD = WEIGHTED && VALUES <= AHEAD_VALUES;
+    T weights[AHEAD ? VALUES : 1];
+    for (int k = 0; AHEAD && k < VALUES; ++k)
+        if (inside(k)) weights[k] = weight[column(k)];
+    auto scale = [&](int k) { return (float)(AHEAD ? weights[k] : weight[column(k)]); };
     __pipeline_wait_prior(0);
     __syncthreads();
 
     T* row = (T*)shared + threadIdx.y * N;
-    // Sums need all lanes of a warp, also those of rows that are not there. Of a thread's values the last alone may be beyond a row.
-    auto column = [](int k) { return k * THREADS + (int)threadIdx.x; };
-    auto present = [&](int k) { return threadIdx.y < rows && (k < VALUES - 1 || column(k) < N); };
     float values[VALUES] = {}, squares = 0.0f;
     for (int k = 0; k < VALUES; ++k) {
         if (!present(k)) continue;
@@ -32,7 +39,7 @@ __global__ void __launch_bounds__(THREADS* ROWS)
     }
     const float rstd = rsqrtf(warp_sum<THREADS>(squares) * __fdividef(1.0f, N) + eps);
     for (int k = 0; k < VALUES; ++k)
-        if (present(k)) row[column(k)] = (T)(values[k] * (WEIGHTED ? rstd * (float)weight[column(k)] : rstd));
+        if (present(k)) row[column(k)] = (T)(values[k] * (WEIGHTED ? rstd * scale(k) : rstd));
 
     __syncthreads();
     copy_vectors((const T*)shared, y + first * N, rows * N);
