@@ -15,9 +15,10 @@ __device__ void met_by_column(const float2 (&sums)[VECTORS][PAIRS], float* space
         return space[at ^ at / 32 % 8];
     };
     __syncthreads();
+#pragma unroll  // else sums go to local memory, to be counted through
     for (int k = 0; k < VECTORS; ++k)
-        for (int j = 0; j < SIZE && inside(k); ++j)
-            if (has(k, j)) slot(threadIdx.y, column(k) + j) = j % 2 ? sums[k][j / 2].y : sums[k][j / 2].x;
+        for (int j = 0; j < SIZE; ++j)
+            if (inside(k) && has(k, j)) slot(threadIdx.y, column(k) + j) = j % 2 ? sums[k][j / 2].y : sums[k][j / 2].x;
     __syncthreads();
     const int end = min(origin + VECTORS * THREADS * SIZE, N);
     for (int j = max(origin, 0) + threadIdx.y * THREADS + threadIdx.x; j < end; j += THREADS * ROWS) {

@@ -22,6 +22,7 @@
 
 #include "cluster.cuh"
 #include "met_by_column.cuh"
+#include "peeled.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
 
@@ -44,10 +45,14 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
     // The columns of the row before that are in the first vector of each row.
     const int before = PEELED ? first * N % SIZE : 0;
 
+    // Of a thread's vectors the last alone may be behind the row's end, and the last two beyond it in part; in a cluster's last
+    // block any may.
     auto column = [&](int k) { return ((cluster_block * VECTORS + k) * THREADS + (int)threadIdx.x) * SIZE - before; };
-    auto inside = [&](int k) { return FULL || column(k) < N; };
+    auto inside = [&](int k) { return FULL || (CLUSTER == 1 && k < VECTORS - 1) || column(k) < N; };
     auto has = [&](int k, int j) { return !PEELED || (0 <= column(k) + j && column(k) + j < N); };
-    auto whole = [&](int k) { return has(k, 0) && has(k, SIZE - 1); };
+    auto whole = [&](int k) {
+        return !PEELED || ((k > 0 || has(k, 0)) && ((CLUSTER == 1 && k < VECTORS - 2) || has(k, SIZE - 1)));
+    };
     auto place = [&](int stage, int k) {  // of x; of dy and dh behind it
         return (Vector<T>*)queue + ((stage * VECTORS + k) * MATRICES * ROWS + threadIdx.y) * THREADS + threadIdx.x;
     };
@@ -55,7 +60,7 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
         return matrix == 0 ? x + i * x_stride : matrix == 1 ? dy + i * dy_stride : dh + i * dh_stride;
     };
     // Behind the last row there is nothing to copy.
-    auto copied = [&](long long i, int k) { return i < M && inside(k) && (i < M - 1 || has(k, SIZE - 1)); };
+    auto copied = [&](long long i, int k) { return i < M && inside(k) && (i < M - 1 || whole(k) || has(k, SIZE - 1)); };
     auto fetch = [&](long long i, int stage) {
         for (int k = 0; k < VECTORS; ++k)
             for (int m = 0; m < MATRICES && copied(i, k); ++m)
@@ -65,9 +70,12 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
     for (int stage = 0; stage < STAGES; ++stage) fetch(first + stage * step, stage);
 
     Vector<T> weights[VECTORS];
-    for (int k = 0; k < VECTORS; ++k)
-        if (inside(k))
-            weights[k] = PEELED ? load_columns_at(weight, column(k), N, 1.0f) : load_columns(weight, column(k), 1.0f);
+    if constexpr (PEELED) {
+        load_columns_at(weights, weight, column, N, 1.0f);
+    } else {
+        for (int k = 0; k < VECTORS; ++k)
+            if (inside(k)) weights[k] = load_columns(weight, column(k), 1.0f);
+    }
     float2 dweight[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
     auto cluster = cooperative_groups::this_cluster();
@@ -81,13 +89,8 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
         __pipeline_wait_prior(STAGES - 1);
         for (int k = 0; k < VECTORS; ++k)
             for (int m = 0; m < MATRICES && present(k) && !whole(k); ++m)
-                for (int j = 0; j < SIZE; ++j) {
-                    T* value = (T*)(place(stage, k) + m * ROWS * THREADS) + j;
-                    if (!has(k, j))
-                        *value = (T)0.0f;
-                    else if (!copied(i, k))
-                        *value = from(m, i)[column(k) + j];
-                }
+                keep_own(place(stage, k) + m * ROWS * THREADS, copied(i, k), from(m, i) + column(k),
+                         [&](int j) { return has(k, j); });
         float2 squares = {0.0f, 0.0f}, products = squares;  // of even and of odd columns: two chains of additions, not one
         for (int k = 0; k < VECTORS; ++k)
             if (present(k)) {

@@ -62,22 +62,16 @@ __device__ Vector<T> load_columns(const T* columns, int j, float otherwise)
     return same;
 }
 
-// The same at the columns from j on, wherever j lies: some may be before column 0 or from N on, where the value is as good as
-// any. The two vectors that these columns lie in are read and shifted; one by one, each lane would ask for every sector again.
+// The columns from j on, wherever j lies, of at least 4 * SIZE. The two vectors that they lie in are read and shifted: one by one,
+// each lane would ask for every sector again. No branch: several are asked for at once. Near an end, `end_columns` is called later.
 template <typename T>
-__device__ Vector<T> load_columns_at(const T* columns, int j, int N, float otherwise)
+__device__ Vector<T> inner_columns(const T* columns, int j, int N)
 {
     constexpr int SIZE = Vector<T>::SIZE;
-    if (!columns) return load_columns(columns, 0, otherwise);
-    const int beyond = (unsigned long long)(columns + j) % 16;  // bytes by which j is behind the start of a vector
-    if (beyond == 0 && 0 <= j && j + SIZE <= N) return load(columns + j);
-    if (j < SIZE || j + 2 * SIZE > N) {
-        Vector<T> edge = {};
-        for (int i = 0; i < SIZE; ++i)
-            if (0 <= j + i && j + i < N) ((T*)&edge)[i] = columns[j + i];
-        return edge;
-    }
-    const uint4* from = (const uint4*)((const char*)(columns + j) - beyond);
+    // Columns that start as j does within a vector, where those are not all there.
+    const T* start = columns + (j < SIZE || j + 2 * SIZE > N ? SIZE + (j & (SIZE - 1)) : j);
+    const int beyond = (unsigned long long)start % 16;  // bytes by which it is behind the start of a vector
+    const uint4* from = (const uint4*)((const char*)start - beyond);
     const uint4 low = from[0], high = from[1];
     unsigned word[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
     if (beyond & 8)
@@ -88,4 +82,37 @@ __device__ Vector<T> load_columns_at(const T* columns, int j, int N, float other
         for (int i = 0; i < 4; ++i) word[i] = __funnelshift_r(word[i], word[i + 1], 16);
     uint4 bits = {word[0], word[1], word[2], word[3]};
     return *(Vector<T>*)&bits;
+}
+
+// Puts right what is near an end: of columns before 0 or from N on the value is as good as any.
+template <typename T>
+__device__ void end_columns(Vector<T>& vector, const T* columns, int j, int N)
+{
+    constexpr int SIZE = Vector<T>::SIZE;
+    if (SIZE <= j && j + 2 * SIZE <= N) return;
+    T values[SIZE];
+    for (int i = 0; i < SIZE; ++i) values[i] = columns[min(max(j + i, 0), N - 1)];
+    for (int i = 0; i < SIZE; ++i) ((T*)&vector)[i] = values[i];
+}
+
+// As load_columns, at the columns from j on.
+template <typename T>
+__device__ Vector<T> load_columns_at(const T* columns, int j, int N, float otherwise)
+{
+    if (!columns) return load_columns(columns, 0, otherwise);
+    Vector<T> vector = inner_columns(columns, j, N);
+    end_columns(vector, columns, j, N);
+    return vector;
+}
+
+// The same of several vectors: all are on their way at once.
+template <int VECTORS, typename T, typename Column>
+__device__ void load_columns_at(Vector<T> (&vectors)[VECTORS], const T* columns, Column column, int N, float otherwise)
+{
+    if (!columns) {
+        for (Vector<T>& one : vectors) one = load_columns(columns, 0, otherwise);
+        return;
+    }
+    for (int k = 0; k < VECTORS; ++k) vectors[k] = inner_columns(columns, column(k), N);
+    for (int k = 0; k < VECTORS; ++k) end_columns(vectors[k], columns, column(k), N);
 }

@@ -20,6 +20,7 @@
 #include "cluster_parts.cuh"
 #endif
 #include "met_by_column.cuh"
+#include "peeled.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
 
@@ -59,11 +60,14 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     // The columns of the row before that are in the first vector of each row.
     const int before = PEELED ? first * N % SIZE : 0;
 
-    // Vector k of this thread, and of a warp of the row, is at these columns.
+    // Vector k of this thread, and of a warp of the row, is at these columns. Of a thread's vectors the last alone may be behind
+    // the row's end, and the last two beyond it in part; in a cluster's last block any may.
     auto column = [&](int k) { return ((warp / WARPS * VECTORS + k) * THREADS + (int)threadIdx.x) * SIZE - before; };
-    auto inside = [&](int k) { return FULL || column(k) < N; };
+    auto inside = [&](int k) { return FULL || (CLUSTER == 1 && k < VECTORS - 1) || column(k) < N; };
     auto has = [&](int k, int j) { return !PEELED || (0 <= column(k) + j && column(k) + j < N); };
-    auto whole = [&](int k) { return has(k, 0) && has(k, SIZE - 1); };
+    auto whole = [&](int k) {
+        return !PEELED || ((k > 0 || has(k, 0)) && ((CLUSTER == 1 && k < VECTORS - 2) || has(k, SIZE - 1)));
+    };
     auto columns_of = [&](int warp) {
         int columns = 0;
         for (int k = 0; k < VECTORS; ++k) {
@@ -79,7 +83,7 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
         return (Vector<T>*)queue + ((stage * VECTORS + k) * 2 * ROWS + threadIdx.y) * THREADS + threadIdx.x;
     };
     // Behind the last row there is nothing to copy.
-    auto copied = [&](long long i, int k) { return i < M && inside(k) && (i < M - 1 || has(k, SIZE - 1)); };
+    auto copied = [&](long long i, int k) { return i < M && inside(k) && (i < M - 1 || whole(k) || has(k, SIZE - 1)); };
     auto fetch = [&](long long i, int stage) {
         for (int k = 0; k < VECTORS; ++k)
             if (copied(i, k)) {
@@ -91,9 +95,12 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     for (int stage = 0; stage < STAGES; ++stage) fetch(first + stage * step, stage);
 
     Vector<T> weights[VECTORS];
-    for (int k = 0; k < VECTORS; ++k)
-        if (inside(k))
-            weights[k] = PEELED ? load_columns_at(weight, column(k), N, 1.0f) : load_columns(weight, column(k), 1.0f);
+    if constexpr (PEELED) {
+        load_columns_at(weights, weight, column, N, 1.0f);
+    } else {
+        for (int k = 0; k < VECTORS; ++k)
+            if (inside(k)) weights[k] = load_columns(weight, column(k), 1.0f);
+    }
     float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
     __shared__ Barrier arrived[2];
@@ -109,18 +116,9 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     auto part_of = [&](long long i, int stage) -> Part {
         for (int k = 0; k < VECTORS; ++k)
             if (present(i, k) && !whole(k)) {
-                Vector<T> xs = {}, dys = {};
-                if (copied(i, k)) {
-                    xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS];
-                    for (int j = 0; j < SIZE; ++j)
-                        if (!has(k, j)) ((T*)&xs)[j] = ((T*)&dys)[j] = (T)0.0f;
-                } else {
-                    const T *x_from = x + i * x_stride + column(k), *dy_from = dy + i * dy_stride + column(k);
-                    for (int j = 0; j < SIZE; ++j)
-                        if (has(k, j)) ((T*)&xs)[j] = x_from[j], ((T*)&dys)[j] = dy_from[j];
-                }
-                *place(stage, k) = xs;
-                place(stage, k)[ROWS * THREADS] = dys;
+                auto own = [&](int j) { return has(k, j); };
+                keep_own(place(stage, k), copied(i, k), x + i * x_stride + column(k), own);
+                keep_own(place(stage, k) + ROWS * THREADS, copied(i, k), dy + i * dy_stride + column(k), own);
             }
         Vector<T> xs[VECTORS] = {}, dys[VECTORS] = {};
         float2 sum = {0.0f, 0.0f}, squares = sum, g_sum = sum, gc_sum = sum;  // of even and of odd columns

@@ -18,6 +18,7 @@
 #include "activations.cuh"
 #include "cluster.cuh"
 #include "met_by_column.cuh"
+#include "peeled.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
 
@@ -127,13 +128,9 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
         __pipeline_wait_prior(STAGES - 1);
         for (int k = 0; k < VECTORS; ++k)
             if (present(k) && !whole(k)) {
-                T *xs = (T*)place(stage, k), *dys = (T*)(place(stage, k) + ROWS * THREADS);
-                for (int j = 0; j < SIZE; ++j) {
-                    if (!has(k, j))
-                        xs[j] = dys[j] = (T)0.0f;
-                    else if (!copied(i, k))
-                        xs[j] = x[i * x_stride + column(k) + j], dys[j] = dy[i * dy_stride + column(k) + j];
-                }
+                auto own = [&](int j) { return has(k, j); };
+                keep_own(place(stage, k), copied(i, k), x + i * x_stride + column(k), own);
+                keep_own(place(stage, k) + ROWS * THREADS, copied(i, k), dy + i * dy_stride + column(k), own);
             }
         float2 sum = {0.0f, 0.0f}, rests = sum, squares = sum;  // of even and of odd columns: two chains of additions, not one
         for (int k = 0; k < VECTORS; ++k)
