@@ -15,17 +15,23 @@ from kernels.cuda.rows import column_sums, power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.hardware import WARP
 from kernels.machine import multiprocessors
-from kernels.vectors import pack_size
+from kernels.vectors import in_vectors, pack_size
 
-# By what layer norm took on an H200 (book/results/tried/few_rows.json).
-THREADS, VALUES = 512, 16  # of a block, and of each matrix that a thread holds
+# By what norms took on an H200 (book/results/tried/few_rows.json and peeled_rows.json).
+THREADS, VALUES = 512, 64  # of a block, and of all matrices that a thread holds: more would not stay in registers
+WIDEST = 8_192  # columns, of which a thread holds 16
 ALONE = 4_096  # elements of a matrix that has one block
-MOST_ROWS = 8  # of a multiprocessor, and of a thread: 16 narrow ones take more registers than it has
+MOST_ROWS = 8  # of a thread: 16 narrow ones take more registers than it has
+# Of a multiprocessor: twice as many of rows that are no whole vectors, since it takes a queue longer to begin with those.
+ROWS, PEELED_ROWS = 8, 16
 VALUES_OF_ROW = 4  # that a thread has, where there are threads for that: little code, which is soon done
 
 
-def few_parameters(N: int, size: int, wanted: int) -> tuple[tuple[int, int, int], tuple[int, int]]:
-    """PACKS, ROWS and LANES of a kernel for rows of N in packs of `size`, so many of them a block, and its block."""
+def few_parameters(
+    N: int, size: int, wanted: int, matrices: int = 2
+) -> tuple[tuple[int, int, int], tuple[int, int]]:
+    """PACKS, ROWS and LANES of a kernel for rows of N in packs of `size` of so many matrices, so many rows a block, and its
+    block."""
     packs = -(-N // size)
     lanes, most = min(power_of_2_from(packs), WARP), THREADS // WARP
     packs_of_thread = min(power_of_2_from(-(-packs // lanes)), max(VALUES_OF_ROW // size, 1))
@@ -33,9 +39,7 @@ def few_parameters(N: int, size: int, wanted: int) -> tuple[tuple[int, int, int]
         packs_of_thread *= 2
     threads = lanes * -(-packs // (lanes * packs_of_thread))
     rows = min(-(-wanted * lanes // WARP) * WARP // lanes, THREADS // threads)  # whole warps
-    rows_of_thread = power_of_2_from(-(-wanted // rows))
-    if rows_of_thread > MOST_ROWS or rows_of_thread * packs_of_thread * size > VALUES:
-        rows_of_thread = 1
+    rows_of_thread = min(-(-wanted // rows), VALUES // (matrices * packs_of_thread * size), MOST_ROWS)
     return (packs_of_thread, rows_of_thread, lanes), (threads, rows)
 
 
@@ -53,12 +57,13 @@ def few_gradients(
     """
     M, N = matrices[-1].shape
     most = multiprocessors(matrices[-1].device)
-    if not M * N or N > THREADS * VALUES or MOST_ROWS * most < M:
+    if not M * N or N > WIDEST or M > most * (ROWS if in_vectors(N, *matrices, weight) else PEELED_ROWS):
         return None
     size = min(pack_size(N, *matrices, weight), VALUES_OF_ROW)
-    parameters, block = few_parameters(N, size, M if M * N <= ALONE or M <= 2 else -(-M // most))
+    wanted = M if M * N <= ALONE or M <= 2 else -(-M // most)
+    parameters, block = few_parameters(N, size, wanted, len(matrices))
     G = -(-M // (parameters[1] * block[1]))
-    if 2 * most < G:
+    if most < G:
         return None
     outputs = [empty_contiguous(matrices[-1]) for _ in range(like_x)]
     columns = [None if one is None else empty_contiguous(one) for one in sums]

@@ -5,28 +5,33 @@ In between a warp or less has a row, value by value (layer_norm_narrow.cu, rms_n
 
 import torch
 
-from kernels.cuda.rows import NARROW_THREADS, power_of_2_from
+from kernels.cuda.rows import NARROW_THREADS, VALUES_OF_FEW, power_of_2_from
 from kernels.hardware import WARP
+from kernels.machine import multiprocessors
 from kernels.row_parts import few_rows
 from kernels.vectors import VECTOR_BYTES
 
-# Columns, by itemsize, of rows that are no whole vectors; vectors of others, which share a warp, and rows a multiprocessor.
-NARROW = {4: range(257, 1_537), 2: range(1, 2_049)}
+NARROWEST_PADDED, WIDEST = 257, {4: 1_536, 2: 2_048}  # columns, by itemsize, of rows that are no whole vectors
+# Vectors of others, which share a warp, and rows a multiprocessor.
 NARROW_VECTORS, NARROW_ROWS = range(9, 33), 64
 VALUES = 16  # of a lane, unless a warp has more
 
 
 def is_narrow(x: torch.Tensor, whole: bool) -> bool:
     """Whether such a kernel is faster than those whose threads times packs are a power of two: for rows that leave a quarter
-    of that empty, and all of 2 bytes that are no `whole` vectors (book/results/tried/narrow_rows.json)."""
+    of that empty, and of those that are no `whole` vectors all narrow ones and all of 2 bytes (book/results/tried/narrow_rows.json
+    and peeled_rows.json)."""
     (M, N), size = x.shape, VECTOR_BYTES // x.itemsize
     padded = 3 * power_of_2_from(N) > 4 * N
     if whole:
         return padded and N // size in NARROW_VECTORS and not few_rows(M, x.device, NARROW_ROWS)
-    return (padded or x.itemsize == 2) and N in NARROW[x.itemsize]
+    return N < NARROWEST_PADDED or ((padded or x.itemsize == 2) and N <= WIDEST[x.itemsize])
 
 
-def narrow_block(N: int) -> tuple[int, int, int]:
-    """The values of a lane, and a block: the lanes of a row of N, and rows, which are whole vectors together."""
+def narrow_block(x: torch.Tensor) -> tuple[int, int, int]:
+    """The values of a lane, and a block: the lanes of a row of the matrix x, and rows, which are whole vectors together."""
+    M, N = x.shape
     threads = min(power_of_2_from(-(-N // VALUES)), WARP)
+    if M * threads < multiprocessors(x.device) * NARROW_THREADS:  # fewer blocks than multiprocessors
+        threads = min(power_of_2_from(-(-N // VALUES_OF_FEW)), WARP)
     return -(-N // threads), threads, max(NARROW_THREADS // threads, 8)

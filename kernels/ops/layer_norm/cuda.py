@@ -128,7 +128,7 @@ def few(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
 def narrow(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     """y of a contiguous matrix that starts at a multiple of 16 bytes, of at least one element."""
     (M, N), y = x.shape, torch.empty_like(x)
-    _, threads, height = parameters = narrow_block(N)
+    _, threads, height = parameters = narrow_block(x)
     given = weight is not None, bias is not None
     launched = kernel(NARROW_SOURCE, NARROW_SOURCE.stem, x.dtype, *parameters, *given)
     arguments = (x, weight, bias, y, M, N, np.float32(eps))

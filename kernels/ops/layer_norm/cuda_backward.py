@@ -99,7 +99,9 @@ def in_registers(dy, x, weight, bias, eps, fits: Callable[..., bool] = fits_bloc
         return None
     dx, dweight, dbias = empty_gradients(x, weight, bias)
     name, values = "layer_norm_backward_vector", PEELED_VALUES[x.itemsize] if peeled and N in PEELED else VALUES
-    launched, G, (grid, block, shared_bytes) = queue_launch(VECTOR_SOURCE, name, x, peeled=peeled, values=values)
+    launched, G, (grid, block, shared_bytes) = queue_launch(
+        VECTOR_SOURCE, name, x, peeled=peeled, values=values, kept=int(peeled)
+    )
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))
     launched(grid, block, arguments, shared_mem=shared_bytes)

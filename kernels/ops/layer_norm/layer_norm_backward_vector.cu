@@ -42,7 +42,7 @@ __device__ Part merged(Part part, float columns, int N)
 
 // A multiple of CLUSTER blocks of (THREADS, ROWS) threads, whole warps; THREADS is a power of two, and ROWS is 1 if that is
 // more than 32. partial is G×2×N, as for the kernel partials, with G = gridDim.x / CLUSTER. 2 * STAGES * VECTORS * THREADS *
-// ROWS * 16 bytes of dynamic shared memory.
+// ROWS * 16 bytes of dynamic shared memory, and where PEELED a half of a stage more.
 template <typename T, int VECTORS, int THREADS, int ROWS, int STAGES, int BLOCKS, bool FULL, bool PEELED = false>
 __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     layer_norm_backward_vector(const T* dy, const T* x, const T* weight, T* dx, float* partial, long long dy_stride,
@@ -97,10 +97,13 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     Vector<T> weights[VECTORS];
     if constexpr (PEELED) {
         load_columns_at(weights, weight, column, N, 1.0f);
+        // Behind the queue: registers are left for more blocks, of which some compute while others wait for their row's ends.
+        for (int k = 0; k < VECTORS; ++k) *place(STAGES, k) = weights[k];
     } else {
         for (int k = 0; k < VECTORS; ++k)
             if (inside(k)) weights[k] = load_columns(weight, column(k), 1.0f);
     }
+    auto weight_of = [&](int k, int p) { return to_float2(PEELED ? place(STAGES, k)->at[p] : weights[k].at[p]); };
     float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
     __shared__ Barrier arrived[2];
@@ -132,7 +135,7 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
         }
         float mean = warp_sum<LANES>(sum.x + sum.y) / warp_columns;
         auto add = [&](int k, int p, bool first, bool second) {  // pair p of vector k: of which the row has none, one or both
-            float2 x = to_float2(xs[k].at[p]), dy = to_float2(dys[k].at[p]), weight = to_float2(weights[k].at[p]);
+            float2 x = to_float2(xs[k].at[p]), dy = to_float2(dys[k].at[p]), weight = weight_of(k, p);
             float2 centred = {first ? x.x - mean : 0.0f, second ? x.y - mean : 0.0f}, g = {dy.x * weight.x, dy.y * weight.y};
             squares.x += centred.x * centred.x;
             squares.y += centred.y * centred.y;
@@ -202,7 +205,7 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
                 // Read again: kept in registers since the sums, x and dy would crowd out dweight and dbias.
                 Vector<T> out, xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS];
                 for (int p = 0; p < PAIRS; ++p) {
-                    float2 x = to_float2(xs.at[p]), dy = to_float2(dys.at[p]), weight = to_float2(weights[k].at[p]);
+                    float2 x = to_float2(xs.at[p]), dy = to_float2(dys.at[p]), weight = weight_of(k, p);
                     float2 n = {(x.x - row.mean) * rstd, (x.y - row.mean) * rstd};
                     dweight[k][p].x += dy.x * n.x;
                     dweight[k][p].y += dy.y * n.y;

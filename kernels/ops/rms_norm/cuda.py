@@ -23,7 +23,7 @@ import torch
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.few import few_gradients
 from kernels.cuda.includes import DEVICE, with_includes
-from kernels.cuda.narrow import is_narrow, narrow_block
+from kernels.cuda.narrow import NARROWEST_PADDED, is_narrow, narrow_block
 from kernels.cuda.queue import (
     NARROWEST_PEELED,
     can_be_peeled,
@@ -62,7 +62,6 @@ WIDEST_KEPT = 8_192  # columns up to which a multiprocessor's registers hold sev
 WIDEST_OF_FEW, WIDEST_ODD = {4: 16_384, 2: 32_768}, 16_384
 # Of many rows a thread has so many packs at most, up to so many threads (book/results/tried/rows_asked_at_once.json).
 PACKS_OF_THREAD, MOST_FOR_PACKS = 8, 256
-WIDEST_NARROW = 256  # columns of what `narrow` takes, whatever its dtype, where rows are no whole vectors
 
 
 def reread(x, weight, eps):
@@ -85,7 +84,9 @@ def kept(x, weight, eps):
     if N > WIDEST_KEPT and not (few and (WIDEST_ODD if size == 1 else WIDEST_OF_FEW[x.itemsize]) >= N):
         return (split if few else reread)(x, weight, eps)
     y, whole = empty_contiguous(x), size * x.itemsize == VECTOR_BYTES
-    if not few and in_line(rows) and ((not whole and N <= WIDEST_NARROW) or is_narrow(rows, whole)):
+    # Packs of several values are as fast, where rows are not narrow.
+    apart = whole or N < NARROWEST_PADDED or (size == 1 and x.itemsize == 2)
+    if not few and in_line(rows) and apart and is_narrow(rows, whole):
         return narrow(rows, columns, y, eps)
     many = max(threads_of_row(N), min(WARP * -(-N // (WARP * PACKS_OF_THREAD * size)), MOST_FOR_PACKS))
     threads, height = block_of_rows(threads_of_few(N, size) if few else many, -(-N // size))
@@ -98,7 +99,7 @@ def kept(x, weight, eps):
 def narrow(x, weight, y, eps):
     """y, filled with the norm of a contiguous matrix x that starts at a multiple of 16 bytes."""
     M, N = x.shape
-    _, threads, height = parameters = narrow_block(N)
+    _, threads, height = parameters = narrow_block(x)
     launched = kernel(NARROW, "rms_norm_narrow", x.dtype, *parameters, weight is not None)
     arguments = (x, weight, y, M, N, np.float32(eps))
     launched((-(-M // height),), (threads, height), arguments, shared_mem=height * N * x.itemsize)
