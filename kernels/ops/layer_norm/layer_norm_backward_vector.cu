@@ -42,7 +42,7 @@ __device__ Part merged(Part part, float columns, int N)
 
 // A multiple of CLUSTER blocks of (THREADS, ROWS) threads, whole warps; THREADS is a power of two, and ROWS is 1 if that is
 // more than 32. partial is G×2×N, as for the kernel partials, with G = gridDim.x / CLUSTER. 2 * STAGES * VECTORS * THREADS *
-// ROWS * 16 bytes of dynamic shared memory, and where PEELED a half of a stage more.
+// ROWS * 16 bytes of dynamic shared memory, and where PEELED half a stage more.
 template <typename T, int VECTORS, int THREADS, int ROWS, int STAGES, int BLOCKS, bool FULL, bool PEELED = false>
 __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     layer_norm_backward_vector(const T* dy, const T* x, const T* weight, T* dx, float* partial, long long dy_stride,
@@ -95,15 +95,16 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     for (int stage = 0; stage < STAGES; ++stage) fetch(first + stage * step, stage);
 
     Vector<T> weights[VECTORS];
+    // Behind the queue, where rows are PEELED: registers are left for more blocks, which compute while others wait for a row's ends.
+    auto kept = [&](int k) { return (Vector<T>*)queue + ((2 * STAGES * VECTORS + k) * ROWS + threadIdx.y) * THREADS + threadIdx.x; };
     if constexpr (PEELED) {
         load_columns_at(weights, weight, column, N, 1.0f);
-        // Behind the queue: registers are left for more blocks, of which some compute while others wait for their row's ends.
-        for (int k = 0; k < VECTORS; ++k) *place(STAGES, k) = weights[k];
+        for (int k = 0; k < VECTORS; ++k) *kept(k) = weights[k];
     } else {
         for (int k = 0; k < VECTORS; ++k)
             if (inside(k)) weights[k] = load_columns(weight, column(k), 1.0f);
     }
-    auto weight_of = [&](int k, int p) { return to_float2(PEELED ? place(STAGES, k)->at[p] : weights[k].at[p]); };
+    auto weight_of = [&](int k, int p) { return to_float2(PEELED ? kept(k)->at[p] : weights[k].at[p]); };
     float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
     __shared__ Barrier arrived[2];
