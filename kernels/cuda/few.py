@@ -20,16 +20,14 @@ from kernels.vectors import in_vectors, pack_size
 # By what norms took on an H200 (book/results/tried/few_rows.json and peeled_rows.json).
 THREADS, VALUES = 512, 64  # of a block, and of all matrices that a thread holds: more would not stay in registers
 WIDEST = 8_192  # columns, of which a thread holds 16
-ALONE = 4_096  # elements of a matrix that has one block
+ALONE, WIDEST_OF_PAIR = 4_096, 4_096  # elements of a matrix that has one block, and columns of two rows that have
 MOST_ROWS = 8  # of a thread: 16 narrow ones take more registers than it has
 # Of a multiprocessor: twice as many of rows that are no whole vectors, since it takes a queue longer to begin with those.
 ROWS, PEELED_ROWS = 8, 16
 VALUES_OF_ROW = 4  # that a thread has, where there are threads for that: little code, which is soon done
 
 
-def few_parameters(
-    N: int, size: int, wanted: int, matrices: int = 2
-) -> tuple[tuple[int, int, int], tuple[int, int]]:
+def few_parameters(N: int, size: int, wanted: int, matrices: int = 2) -> tuple[tuple[int, int, int], tuple[int, int]]:
     """PACKS, ROWS and LANES of a kernel for rows of N in packs of `size` of so many matrices, so many rows a block, and its
     block."""
     packs = -(-N // size)
@@ -57,10 +55,11 @@ def few_gradients(
     """
     M, N = matrices[-1].shape
     most = multiprocessors(matrices[-1].device)
-    if not M * N or N > WIDEST or M > most * (ROWS if in_vectors(N, *matrices, weight) else PEELED_ROWS):
+    if not M * N or N > WIDEST or most * (ROWS if in_vectors(N, *matrices, weight) else PEELED_ROWS) < M:
         return None
     size = min(pack_size(N, *matrices, weight), VALUES_OF_ROW)
-    wanted = M if M * N <= ALONE or M <= 2 else -(-M // most)
+    alone = M * N <= ALONE or (M <= 2 and N <= WIDEST_OF_PAIR)
+    wanted = M if alone else -(-M // most)
     parameters, block = few_parameters(N, size, wanted, len(matrices))
     G = -(-M // (parameters[1] * block[1]))
     if most < G:

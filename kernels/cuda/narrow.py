@@ -19,13 +19,13 @@ VALUES = 16  # of a lane, unless a warp has more
 
 def is_narrow(x: torch.Tensor, whole: bool) -> bool:
     """Whether such a kernel is faster than those whose threads times packs are a power of two: for rows that leave a quarter
-    of that empty, and of those that are no `whole` vectors all narrow ones and all of 2 bytes (book/results/tried/narrow_rows.json
-    and peeled_rows.json)."""
+    of that empty, and of those that are no `whole` vectors all of 2 bytes and all narrow ones
+    (book/results/tried/narrow_rows.json and peeled_rows.json)."""
     (M, N), size = x.shape, VECTOR_BYTES // x.itemsize
     padded = 3 * power_of_2_from(N) > 4 * N
     if whole:
         return padded and N // size in NARROW_VECTORS and not few_rows(M, x.device, NARROW_ROWS)
-    return N < NARROWEST_PADDED or ((padded or x.itemsize == 2) and N <= WIDEST[x.itemsize])
+    return N < NARROWEST_PADDED or ((padded or x.itemsize == 2) and WIDEST[x.itemsize] >= N)
 
 
 def narrow_block(x: torch.Tensor) -> tuple[int, int, int]:

@@ -32,17 +32,24 @@ STATIC_SHARED_BYTES = 1024  # at most, of such a kernel
 
 @functools.cache
 def queue_parameters(
-    N: int, itemsize: int, target: Target, matrices: int = 2, values: int = VALUES, kept: int = 0
+    N: int,
+    itemsize: int,
+    target: Target,
+    matrices: int = 2,
+    values: int = VALUES,
+    kept: int = 0,
+    registers: int | None = None,
 ) -> tuple[int, int, int, int, int, bool]:
     """VECTORS, THREADS, ROWS and STAGES of a block, BLOCKS of a multiprocessor, and FULL, for N columns in a block of each of
-    so many matrices that are read, with so many values of a thread, and beside the queue so many rows that are kept.
+    so many matrices that are read, with so many values of a thread, and beside the queue so many rows that are kept. A thread
+    has so many registers, or what such kernels need for two sums of each column.
 
     STAGES is 0 where not even one row has room in shared memory.
     """
     # The parts of a row, one a warp, are merged in pairs. What peeled rows have beyond the widest is a vector more for some.
     threads = min(power_of_2_from(WARP * -(-N // (WARP * values))), WIDEST_OF_BLOCK // values)
     vectors = vectors_of_thread(N, threads, itemsize)
-    registers = REGISTERS[itemsize] if values == VALUES else FEWER_REGISTERS
+    registers = registers or (REGISTERS[itemsize] if values == VALUES else FEWER_REGISTERS)
     rows, most = 8, 2
     blocks = max(target.registers_per_multiprocessor // (registers * rows * WARP), 1)
     if vectors == 1:
@@ -88,11 +95,15 @@ def fits_block(x: torch.Tensor, matrices: int = 2, peeled: bool = False, values:
     )
 
 
-def fits_cluster(x: torch.Tensor, peeled: bool = False) -> bool:
-    """Whether rows of x are for clusters: narrower ones fit a block, and wider ones are for other kernels."""
+def fits_cluster(x: torch.Tensor, matrices: int = 2, peeled: bool = False, kept: int = 0) -> bool:
+    """Whether rows of x are for clusters, and one of so many such matrices has room in their blocks, beside so many that are
+    kept: narrower ones fit a block, and wider ones are for other kernels."""
     N = x.shape[-1]
     fits = WIDEST_OF_BLOCK < N <= WIDEST_OF_CLUSTER - peeled * peel(x.itemsize)
-    return bool(x.numel() and fits and has(x.device, "clusters"))
+    columns = N + peeled * peel(x.itemsize)
+    part = -(-columns // blocks_of_row(columns))
+    room = queue_parameters(part, x.itemsize, target(x.device), matrices, kept=kept)[3] > 0
+    return bool(x.numel() and fits and room and has(x.device, "clusters"))
 
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:
@@ -109,15 +120,18 @@ def queue_launch(
     peeled: bool = False,
     values: int = VALUES,
     kept: int = 0,
+    registers: int | None = None,
 ) -> tuple[Kernel, int, tuple]:
-    """A kernel that reads so many matrices, of which x is one, with a block to a row or, of what `fits_cluster`, a cluster, so
-    many values to a thread, and so many rows kept beside the queue; G, how many groups of rows are in flight at once; and its
-    grid, block and bytes of dynamic shared memory."""
+    """A kernel that reads so many matrices, of which x is one, with a block to a row or, of what `fits_cluster`, a cluster;
+    G, how many groups of rows are in flight at once; and its grid, block and bytes of dynamic shared memory. values, kept and
+    registers are as for `queue_parameters`."""
     M, N = x.shape
     columns = N + peeled * peel(x.itemsize)
     cluster = blocks_of_row(columns) if WIDEST_OF_BLOCK < N else 1
     columns = -(-columns // cluster)
-    parameters: tuple[int, ...] = queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept)
+    parameters: tuple[int, ...] = queue_parameters(
+        columns, x.itemsize, target(x.device), matrices, values, kept, registers
+    )
     vectors, threads, rows, stages, blocks, full = parameters
     slots = blocks * multiprocessors(x.device)
     if cluster > 1:

@@ -21,7 +21,15 @@ import torch
 
 from kernels.arguments import as_columns, as_rows, empty_contiguous
 from kernels.cuda.few import few_gradients
-from kernels.cuda.queue import can_be_peeled, cluster_unsupported, fits_block, fits_cluster, queue_launch
+from kernels.cuda.queue import (
+    FEWER_REGISTERS,
+    WIDEST_OF_BLOCK,
+    can_be_peeled,
+    cluster_unsupported,
+    fits_block,
+    fits_cluster,
+    queue_launch,
+)
 from kernels.cuda.rows import (
     COLUMN_SUMS,
     NORM_COLUMNS,
@@ -42,6 +50,7 @@ FILE, SPLIT, QUEUE, FEW = (
 )
 MATRICES = 3  # that a backward reads: dy, dh and h
 FITS_BLOCK = partial(fits_block, matrices=MATRICES)
+TWO_BLOCKS = range(4_097, WIDEST_OF_BLOCK + 1)  # columns
 WIDE = 8_192  # columns beyond which a multiprocessor has registers for one row or two
 WIDEST_KEPT, WIDEST_ODD = 32_768, 16_384  # columns that registers keep: fewer where values are loaded one by one
 VALUES = 16  # of a row that a thread holds where not all rows are there at a time, so that several are
@@ -110,8 +119,13 @@ def in_registers(dy, dh, h, weight, eps, fits: Callable[..., bool] = FITS_BLOCK)
     if not fits(h, peeled=peeled) or (peeled and not can_be_peeled(dys, dhs, rows)):
         return None
     dx, dresidual, dweight = map(empty_contiguous, (h, h, weight))
-    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, MATRICES, peeled)
     M, N = rows.shape
+    # Registers for two blocks of a multiprocessor (book/results/tried/peeled_rows.json): a thread has one sum of each column.
+    fewer = peeled and h.itemsize == 2 and N in TWO_BLOCKS
+    registers = FEWER_REGISTERS if fewer else None
+    launched, G, (grid, block, shared_bytes) = queue_launch(
+        QUEUE, QUEUE.stem, rows, MATRICES, peeled, registers=registers
+    )
     sums = torch.empty((G, 1, N), dtype=torch.float32, device=h.device)
     strides = dys.stride(0), dhs.stride(0), rows.stride(0)
     arguments = (dys, dhs, rows, columns, dx, dresidual, sums, *strides, M, N, np.float32(eps))

@@ -48,9 +48,11 @@ from kernels.vectors import in_line, in_vectors
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
 VECTOR_SOURCE = Path(__file__).with_name("layer_norm_backward_vector.cu")
 FEW_SOURCE, NARROW_SOURCE = (Path(__file__).with_name(f"layer_norm_backward_{name}.cu") for name in ("few", "narrow"))
-# Of a thread, by itemsize, where a block has a peeled row of so many columns: float32 values leave registers for twice as many
-# threads (book/results/tried/narrow_rows.json). Of wider rows a thread would have a vector more.
-PEELED_VALUES, PEELED = {2: VALUES, 4: VALUES // 2}, range(WIDEST_OF_BLOCK - 2)
+HALF = (
+    VALUES // 2
+)  # the values of a thread, where that was faster (book/results/tried/narrow_rows.json and peeled_rows.json)
+FILLING_PEELED, FILLING = range(1_025), range(1_025, 4_097)  # columns of 2 bytes that nearly fill such threads
+WIDEST_HALF = WIDEST_OF_BLOCK - 3  # of wider peeled rows a thread would have a vector more
 NARROW_BLOCKS = 4  # of a multiprocessor; no other number is timed
 
 
@@ -91,16 +93,28 @@ def partials(dy, x, weight, bias, eps) -> Gradients:
     return dx, dweight, dbias
 
 
+def values_of_thread(x: torch.Tensor, peeled: bool) -> int:
+    """How many values of a row of the matrix x a thread has. Half as many leave registers for more threads, which help rows to
+    begin sooner, where a block has few; but of rows that fill fewer of them more of these do nothing."""
+    M, N = x.shape
+    fills = 3 * power_of_2_from(N) < 4 * N
+    if not peeled:
+        return HALF if x.itemsize == 2 and fills and N in FILLING else VALUES
+    sooner = N > 4_096 or few_rows(M, x.device, rows_per_multiprocessor=16) or (fills and N in FILLING_PEELED)
+    return HALF if N <= WIDEST_HALF and (x.itemsize == 4 or sooner) else VALUES
+
+
 def in_registers(dy, x, weight, bias, eps, fits: Callable[..., bool] = fits_block) -> Gradients | None:
     """The gradients by layer_norm_backward_vector.cu; None where the rows of the matrices do not fit a block, or a cluster."""
     M, N = x.shape
     peeled = not in_vectors(N, dy, x, weight)
-    if not fits(x, peeled=peeled) or (peeled and not can_be_peeled(dy, x)):
+    kept = int(peeled)  # weight
+    if not fits(x, peeled=peeled, kept=kept) or (peeled and not can_be_peeled(dy, x)):
         return None
     dx, dweight, dbias = empty_gradients(x, weight, bias)
-    name, values = "layer_norm_backward_vector", PEELED_VALUES[x.itemsize] if peeled and N in PEELED else VALUES
+    name, values = "layer_norm_backward_vector", values_of_thread(x, peeled)
     launched, G, (grid, block, shared_bytes) = queue_launch(
-        VECTOR_SOURCE, name, x, peeled=peeled, values=values, kept=int(peeled)
+        VECTOR_SOURCE, name, x, peeled=peeled, values=values, kept=kept
     )
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))

@@ -25,7 +25,9 @@ from kernels.cuda.few import few_gradients
 from kernels.cuda.includes import DEVICE, with_includes
 from kernels.cuda.narrow import NARROWEST_PADDED, is_narrow, narrow_block
 from kernels.cuda.queue import (
+    FEWER_REGISTERS,
     NARROWEST_PEELED,
+    WIDEST_OF_BLOCK,
     can_be_peeled,
     cluster_unsupported,
     fits_block,
@@ -36,6 +38,7 @@ from kernels.cuda.rows import (
     COLUMN_SUMS,
     NARROW_THREADS,
     NORM_COLUMNS,
+    VALUES,
     block_of_rows,
     column_sums,
     norm_columns,
@@ -135,6 +138,15 @@ def columns(dy, x, weight, eps):
     return dx, dweight
 
 
+def how_peeled(x) -> dict[str, int]:
+    """Values and registers of a thread, for peeled rows of 2 bytes: half as many values where a block has few rows, or they
+    nearly fill so many threads; and for one sum of each column fewer registers than for two, which leaves some for more blocks
+    (book/results/tried/peeled_rows.json)."""
+    M, N = x.shape
+    half = N <= 4_096 and (few_rows(M, x.device, 16) or 3 * power_of_2_from(N) < 4 * N)
+    return {"values": VALUES // 2 if half else VALUES, "registers": FEWER_REGISTERS}
+
+
 def in_registers(dy, x, weight, eps, fits: Callable[..., bool] = fits_block):
     """The gradients by rms_norm_backward_queue.cu; None where the rows do not fit a block, or a cluster."""
     dys, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
@@ -142,8 +154,9 @@ def in_registers(dy, x, weight, eps, fits: Callable[..., bool] = fits_block):
     if not fits(x, peeled=peeled) or (peeled and not can_be_peeled(dys, rows)):
         return None
     dx, dweight = empty_contiguous(x), None if weight is None else empty_contiguous(weight)
-    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, peeled=peeled)
     M, N = rows.shape
+    how = how_peeled(rows) if peeled and x.itemsize == 2 and N <= WIDEST_OF_BLOCK else {}
+    launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, peeled=peeled, **how)
     partial = torch.empty((G, 1, N), dtype=torch.float32, device=x.device)
     arguments = (dys, rows, columns, dx, partial, dys.stride(0), rows.stride(0), M, N, np.float32(eps))
     launched(grid, block, arguments, shared_mem=shared_bytes)
