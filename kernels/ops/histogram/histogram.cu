@@ -57,8 +57,10 @@ __global__ void histogram_packs(const T* x, unsigned long long* counts, long lon
     constexpr int SIZE = 16 / sizeof(T);
     const long long before = min((long long)(-(unsigned long long)x % 16 / sizeof(T)), n), packs = (n - before) / SIZE;
     const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x, apart = (long long)gridDim.x * blockDim.x;
-    for (long long i = first; i < packs; i += apart)
-        for (T value : load_pack<SIZE>(x + before + i * SIZE).at) count(value);
+    for (long long i = first; i < packs; i += apart) {
+        const Pack<T, SIZE> pack = load_pack<SIZE>(x + before + i * SIZE);
+        for (int v = 0; v < SIZE; ++v) count(((const T*)&pack.bits)[v]);
+    }
     if (first < n - packs * SIZE) count(x[first < before ? first : first + packs * SIZE]);
     __syncthreads();
     for (int bin = threadIdx.x; bin < bins; bin += blockDim.x) {
