@@ -62,57 +62,79 @@ __device__ Vector<T> load_columns(const T* columns, int j, float otherwise)
     return same;
 }
 
-// The columns from j on, wherever j lies, of at least 4 * SIZE. The two vectors that they lie in are read and shifted: one by one,
-// each lane would ask for every sector again. No branch: several are asked for at once. Near an end, `end_columns` is called later.
+// The two vectors that columns from any place on lie in, and the columns in these: value by value each lane would ask for every
+// sector again.
 template <typename T>
-__device__ Vector<T> inner_columns(const T* columns, int j, int N)
+struct InnerColumns {
+    int beyond;  // bytes by which they are behind the start of a vector
+    uint4 low, high;
+
+    __device__ void load(const T* start)
+    {
+        beyond = (unsigned long long)start % 16;
+        const uint4* from = (const uint4*)((const char*)start - beyond);
+        low = from[0], high = from[1];
+    }
+
+    __device__ Vector<T> shifted() const
+    {
+        unsigned word[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        if (beyond & 8)
+            for (int i = 0; i < 6; ++i) word[i] = word[i + 2];
+        if (beyond & 4)
+            for (int i = 0; i < 5; ++i) word[i] = word[i + 1];
+        if (beyond & 2)
+            for (int i = 0; i < 4; ++i) word[i] = __funnelshift_r(word[i], word[i + 1], 16);
+        uint4 bits = {word[0], word[1], word[2], word[3]};
+        return *(Vector<T>*)&bits;
+    }
+};
+
+// Whether the columns from j on, and those vectors, are among N.
+template <typename T>
+__device__ bool are_inner(int j, int N)
 {
-    constexpr int SIZE = Vector<T>::SIZE;
-    // Columns that start as j does within a vector, where those are not all there.
-    const T* start = columns + (j < SIZE || j + 2 * SIZE > N ? SIZE + (j & (SIZE - 1)) : j);
-    const int beyond = (unsigned long long)start % 16;  // bytes by which it is behind the start of a vector
-    const uint4* from = (const uint4*)((const char*)start - beyond);
-    const uint4 low = from[0], high = from[1];
-    unsigned word[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    if (beyond & 8)
-        for (int i = 0; i < 6; ++i) word[i] = word[i + 2];
-    if (beyond & 4)
-        for (int i = 0; i < 5; ++i) word[i] = word[i + 1];
-    if (beyond & 2)
-        for (int i = 0; i < 4; ++i) word[i] = __funnelshift_r(word[i], word[i + 1], 16);
-    uint4 bits = {word[0], word[1], word[2], word[3]};
-    return *(Vector<T>*)&bits;
+    return Vector<T>::SIZE <= j && j + 2 * Vector<T>::SIZE <= N;
 }
 
-// Puts right what is near an end: of columns before 0 or from N on the value is as good as any.
+// The columns from j on, one by one; zeros before 0 and from N on.
 template <typename T>
-__device__ void end_columns(Vector<T>& vector, const T* columns, int j, int N)
+__device__ Vector<T> end_columns(const T* columns, int j, int N)
 {
     constexpr int SIZE = Vector<T>::SIZE;
-    if (SIZE <= j && j + 2 * SIZE <= N) return;
-    T values[SIZE];
-    for (int i = 0; i < SIZE; ++i) values[i] = columns[min(max(j + i, 0), N - 1)];
+    T values[SIZE];  // all are asked for before the first is put in its place
+    for (int i = 0; i < SIZE; ++i) {
+        values[i] = (T)0.0f;
+        if (0 <= j + i && j + i < N) values[i] = columns[j + i];
+    }
+    Vector<T> vector;
     for (int i = 0; i < SIZE; ++i) ((T*)&vector)[i] = values[i];
+    return vector;
 }
 
-// As load_columns, at the columns from j on.
+// As load_columns, at the columns from j on, wherever j lies.
 template <typename T>
 __device__ Vector<T> load_columns_at(const T* columns, int j, int N, float otherwise)
 {
     if (!columns) return load_columns(columns, 0, otherwise);
-    Vector<T> vector = inner_columns(columns, j, N);
-    end_columns(vector, columns, j, N);
-    return vector;
+    if (!are_inner<T>(j, N)) return end_columns(columns, j, N);
+    InnerColumns<T> inner;
+    inner.load(columns + j);
+    return inner.shifted();
 }
 
-// The same of several vectors: all are on their way at once.
+// The same of several vectors, of at least 4 * SIZE columns: all are on their way at once, and only then those at the ends.
 template <int VECTORS, typename T, typename Column>
 __device__ void load_columns_at(Vector<T> (&vectors)[VECTORS], const T* columns, Column column, int N, float otherwise)
 {
+    constexpr int SIZE = Vector<T>::SIZE;
     if (!columns) {
         for (Vector<T>& one : vectors) one = load_columns(columns, 0, otherwise);
         return;
     }
-    for (int k = 0; k < VECTORS; ++k) vectors[k] = inner_columns(columns, column(k), N);
-    for (int k = 0; k < VECTORS; ++k) end_columns(vectors[k], columns, column(k), N);
+    InnerColumns<T> inner[VECTORS];
+    for (int k = 0; k < VECTORS; ++k)  // instead of those at the ends some that start as they do within a vector: no branch
+        inner[k].load(columns + (are_inner<T>(column(k), N) ? column(k) : SIZE + (column(k) & (SIZE - 1))));
+    for (int k = 0; k < VECTORS; ++k)
+        vectors[k] = are_inner<T>(column(k), N) ? inner[k].shifted() : end_columns(columns, column(k), N);
 }
