@@ -149,6 +149,8 @@ def queue_launch(
         if G * rows < M:  # a block has several rows, which are whole vectors apart
             apart, most = VECTOR_BYTES // math.gcd(VECTOR_BYTES, rows * N * x.itemsize), slots // cluster
             G = max(min(-(-G // apart) * apart, most - most % apart), apart)
+            # With no more rows than that each has one alone. A cluster begins with its first row: it must have one.
+            G = min(G, -(-M // rows))
     shared_bytes = (matrices * stages + kept) * vectors * threads * rows * VECTOR_BYTES
     options = (f"-DCLUSTER={cluster}",)
     launched = kernel(path, name, x.dtype, *parameters, options=options, shared_bytes=shared_bytes)

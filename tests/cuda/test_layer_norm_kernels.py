@@ -212,6 +212,16 @@ def test_a_cluster_is_full_if_its_last_block_is(N, full):
     assert launched.name.endswith(f", {full}>")
 
 
+@pytest.mark.parametrize(("M", "groups"), [(6, 6), (20, 8)])
+def test_each_cluster_has_a_row(monkeypatch, M, groups):
+    """Of 16 multiprocessors. Eight peeled rows of 16,383 columns are whole vectors: clusters with several are so far apart."""
+    monkeypatch.setattr(queue, "multiprocessors", lambda device: 16)
+    x = torch.empty(M, 16_383, dtype=torch.float16)
+    with machine.planning(TARGETS["sm_90"]):
+        _, G, _ = queue.queue_launch(cuda_backward.VECTOR_SOURCE, "layer_norm_backward_vector", x, peeled=True)
+    assert groups == G
+
+
 @pytest.mark.parametrize(
     ("strides", "start", "peeled"),
     [
