@@ -21,6 +21,9 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "cluster.cuh"
+#if CLUSTER > 1
+#include "cluster_parts.cuh"
+#endif
 #include "met_by_column.cuh"
 #include "peeled.cuh"
 #include "reductions.cuh"
@@ -78,22 +81,20 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
     }
     float2 dweight[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
-    auto cluster = cooperative_groups::this_cluster();
-    cluster.sync();  // all blocks of it are there before one writes to another
+    __shared__ Barrier arrived[2];
+    begin_parts(&arrived[0], &arrived[1]);
 #endif
 
-    int stage = 0, parity = 0;
-    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
-    for (long long i = first; i - threadIdx.y % WARP_ROWS < M; i += step) {
-        auto present = [&](int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
-        __pipeline_wait_prior(STAGES - 1);
+    auto present = [&](long long i, int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
+    // What this warp knows of row i, which has arrived.
+    auto part_of = [&](long long i, int stage) -> float2 {
         for (int k = 0; k < VECTORS; ++k)
-            for (int m = 0; m < MATRICES && present(k) && !whole(k); ++m)
+            for (int m = 0; m < MATRICES && present(i, k) && !whole(k); ++m)
                 keep_own(place(stage, k) + m * ROWS * THREADS, copied(i, k), from(m, i) + column(k),
                          [&](int j) { return has(k, j); });
         float2 squares = {0.0f, 0.0f}, products = squares;  // of even and of odd columns: two chains of additions, not one
         for (int k = 0; k < VECTORS; ++k)
-            if (present(k)) {
+            if (present(i, k)) {
                 Vector<T> xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS];
                 for (int p = 0; p < PAIRS; ++p) {
                     float2 x = to_float2(xs.at[p]), dy = to_float2(dys.at[p]), weight = to_float2(weights[k].at[p]);
@@ -103,24 +104,57 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
                     products.y += dy.y * weight.y * x.y;
                 }
             }
-        float2 row = {warp_sum<LANES>(squares.x + squares.y), warp_sum<LANES>(products.x + products.y)};
-        if constexpr (PARTS > 1) {
+        return {warp_sum<LANES>(squares.x + squares.y), warp_sum<LANES>(products.x + products.y)};
+    };
+    // The parts of a row meet between these two; those of the next one elsewhere. To come back to a place takes two rows, and
+    // no warp gives a part before it has read those of the row before: who has seen all parts of a row knows that nobody reads
+    // those of the row before any more.
+    auto give = [&](float2 part, int parity) {
 #if CLUSTER > 1
-            if (lane < CLUSTER) *cluster.map_shared_rank(&parts[parity][warp], lane) = row;
-            cluster.sync();
+        give_part(part, parts[parity], warp, &arrived[parity]);
 #else
-            if (lane == 0) parts[parity][warp] = row;
-            __syncthreads();
+        if (lane == 0) parts[parity][warp] = part;
 #endif
-            // The next row's parts go elsewhere, and to come back here takes two barriers.
-            row = parts[parity][lane % PARTS];
-            row = {warp_sum<PARTS>(row.x), warp_sum<PARTS>(row.y)};
-            parity ^= 1;
+    };
+    int stage = 0, parity = 0, phase = 0;  // of the block's rows, and of those of one parity
+    auto met = [&]() -> float2 {
+#if CLUSTER > 1
+        wait(&arrived[parity], phase);
+#else
+        __syncthreads();
+#endif
+        const float2 part = parts[parity][lane % PARTS];
+        return {warp_sum<PARTS>(part.x), warp_sum<PARTS>(part.y)};
+    };
+
+    // While the blocks of a cluster wait for each other, each reads its part of the next row.
+    constexpr bool AHEAD = CLUSTER > 1 && STAGES > 1;
+    if constexpr (AHEAD) {
+        __pipeline_wait_prior(STAGES - 1);
+        give(part_of(first, 0), 0);
+    }
+    // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
+    for (long long i = first; i - threadIdx.y % WARP_ROWS < M; i += step) {
+        __pipeline_wait_prior(AHEAD ? STAGES - 2 : STAGES - 1);
+        float2 row = {};
+        if constexpr (AHEAD) {
+            const bool more = i + step < M;
+            const float2 next = more ? part_of(i + step, (stage + 1) % STAGES) : float2{};
+            row = met();
+            if (more) give(next, parity ^ 1);
+        } else {
+            row = part_of(i, stage);
+            if constexpr (PARTS > 1) {
+                give(row, parity);
+                row = met();
+            }
         }
+        phase ^= parity;
+        parity ^= 1;
 
         float rstd = rsqrtf(row.x / N + eps), gn_factor = -rstd * (row.y / N * rstd);
         for (int k = 0; k < VECTORS; ++k)
-            if (present(k)) {
+            if (present(i, k)) {
                 // Read again: kept in registers since the sums, x and dy would crowd out dweight.
                 Vector<T> out, xs = *place(stage, k), dys = place(stage, k)[ROWS * THREADS], dhs;
                 if (SUM) dhs = place(stage, k)[2 * ROWS * THREADS];

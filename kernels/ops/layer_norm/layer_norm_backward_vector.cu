@@ -108,11 +108,7 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
     __shared__ Barrier arrived[2];
-    if (threadIdx.x == 0) {
-        for (Barrier& one : arrived) begin(&one, 1);
-        barriers_begun();
-    }
-    cooperative_groups::this_cluster().sync();  // all blocks of it are there before one writes to another
+    begin_parts(&arrived[0], &arrived[1]);
 #endif
 
     auto present = [&](long long i, int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
@@ -160,8 +156,7 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     // two turns, and no warp gives a part before it has seen those of the row before.
     auto give = [&](Part part, int turn) {
 #if CLUSTER > 1
-        if (threadIdx.x == 0) arrive_expecting(&arrived[turn % 2], sizeof parts[0]);
-        if (lane < CLUSTER) send(part, &parts[turn % 2][warp], &arrived[turn % 2], lane);
+        give_part(part, parts[turn % 2], warp, &arrived[turn % 2]);
 #else
         if (lane == 0) parts[turn % 2][warp] = part;
 #endif

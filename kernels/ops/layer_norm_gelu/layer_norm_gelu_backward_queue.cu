@@ -17,13 +17,17 @@
 
 #include "activations.cuh"
 #include "cluster.cuh"
+#if CLUSTER > 1
+#include "cluster_parts.cuh"
+#endif
 #include "met_by_column.cuh"
 #include "peeled.cuh"
 #include "reductions.cuh"
 #include "vectors.cuh"
 
-// Of the x in some columns: a value near their mean, what that lacks, and the sum of (x - mean)².
-struct Part {
+// Of the x in some columns: a value near their mean, what that lacks, and the sum of (x - mean)². Blocks can send each
+// other 8 or 16 bytes.
+struct alignas(CLUSTER > 1 ? 16 : 4) Part {
     float near, rest, squares;
 };
 
@@ -38,17 +42,24 @@ __device__ Part merged(const Part* parts, float columns, int N)
     return {near, rest, warp_sum<WIDTH>(part.squares + columns * apart * apart)};
 }
 
-// Told to all blocks of the cluster: what this warp knows, in the place of `warp`.
-template <typename P>
-__device__ void tell(P* parts, int warp, P part)
-{
-    const int lane = threadIdx.x % 32;
+// What all warps that share a row know of it, in a place each, and the barrier that counts what has come.
+template <typename P, int PARTS>
+struct Known {
+    P parts[PARTS];
 #if CLUSTER > 1
-    auto cluster = cooperative_groups::this_cluster();
-    if (lane < CLUSTER) *cluster.map_shared_rank(&parts[warp], lane) = part;
-    cluster.sync();
+    Barrier arrived;
+#endif
+};
+
+// Told to all blocks of the cluster: what this warp knows, in the place of `warp`, of a row of that parity.
+template <typename P, int PARTS>
+__device__ void tell(Known<P, PARTS>& known, int warp, P part, int parity)
+{
+#if CLUSTER > 1
+    give_part(part, known.parts, warp, &known.arrived);
+    wait(&known.arrived, parity);
 #else
-    if (lane == 0) parts[warp] = part;
+    if (threadIdx.x % 32 == 0) known.parts[warp] = part;
     __syncthreads();
 #endif
 }
@@ -65,8 +76,10 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
     constexpr int LANES = THREADS < 32 ? THREADS : 32, WARP_ROWS = 32 / LANES;  // of a warp: lanes of a row, and rows
     constexpr int WARPS = THREADS / LANES, PARTS = CLUSTER * WARPS;
     extern __shared__ uint4 queue[];
-    __shared__ Part parts[PARTS];
-    __shared__ float2 g_parts[PARTS];
+    // A row has an exchange in each. No warp tells anything before it has read what all told in the exchange before: who has
+    // seen all of one knows that nobody reads any more what was told in the one before it, and where the next one goes.
+    __shared__ Known<Part, PARTS> known;
+    __shared__ Known<float2, PARTS> g_known;
     const int lane = threadIdx.x % 32, cluster_block = blockIdx.x % CLUSTER, warp = cluster_block * WARPS + threadIdx.x / 32;
     const int G = gridDim.x / CLUSTER, group = blockIdx.x / CLUSTER;
     const long long first = (long long)group * ROWS + threadIdx.y, step = (long long)G * ROWS;
@@ -118,10 +131,10 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
         }
     float2 dweight[VECTORS][PAIRS] = {}, dbias[VECTORS][PAIRS] = {};
 #if CLUSTER > 1
-    cooperative_groups::this_cluster().sync();  // all blocks of it are there before one writes to another
+    begin_parts(&known.arrived, &g_known.arrived);
 #endif
 
-    int stage = 0;
+    int stage = 0, parity = 0;
     // The rows of a warp go on together, whether or not the last of them are there: sums need all of its lanes.
     for (long long i = first; i - threadIdx.y % WARP_ROWS < M; i += step) {
         auto present = [&](int k) { return (WARP_ROWS == 1 || i < M) && inside(k); };
@@ -163,8 +176,8 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
         row.rest = rest * warp_share;
         row.squares = warp_sum<LANES>(squares.x + squares.y) - rest * row.rest;
         if constexpr (PARTS > 1) {
-            tell(parts, warp, row);
-            row = merged<PARTS>(parts, slot_columns, N);
+            tell(known, warp, row, parity);
+            row = merged<PARTS>(known.parts, slot_columns, N);
         }
         const float rstd = rstd_of(row.squares * share, eps);
         auto normalised = [&](float2 x) {
@@ -190,9 +203,8 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
             }
         float2 g_row = {warp_sum<LANES>(g_sum.x + g_sum.y), warp_sum<LANES>(gn_sum.x + gn_sum.y)};
         if constexpr (PARTS > 1) {
-            // The other barrier is between what is read of a row here and what is written of the next.
-            tell(g_parts, warp, g_row);
-            g_row = g_parts[lane % PARTS];
+            tell(g_known, warp, g_row, parity);
+            g_row = g_known.parts[lane % PARTS];
             g_row = {warp_sum<PARTS>(g_row.x), warp_sum<PARTS>(g_row.y)};
         }
         const float g_factor = -rstd * (g_row.x * share), gn_factor = -rstd * (g_row.y * share);
@@ -219,6 +231,7 @@ __global__ void CLUSTER_DIMS __launch_bounds__(THREADS* ROWS, BLOCKS)
             }
         fetch(i + STAGES * step, stage);  // into the place of this row
         stage = (stage + 1) % STAGES;
+        parity ^= 1;
     }
 
     // Rows side by side, and threads whose peeled rows start at different places, put their sums into the space of the queue.
