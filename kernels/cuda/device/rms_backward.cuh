@@ -80,6 +80,9 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
             if (inside(k)) weights[k] = load_columns(weight, column(k), 1.0f);
     }
     float2 dweight[VECTORS][PAIRS] = {};
+    // Peeled rows' blocks send each other parts. Whole rows, which memory holds up, are faster where blocks keep in step
+    // (book/results/tried/peeled_rows.json).
+    constexpr bool SENDING = CLUSTER > 1 && PEELED;
 #if CLUSTER > 1
     __shared__ Barrier arrived[2];
     begin_parts(&arrived[0], &arrived[1]);
@@ -111,7 +114,10 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
     // those of the row before any more.
     auto give = [&](float2 part, int parity) {
 #if CLUSTER > 1
-        give_part(part, parts[parity], warp, &arrived[parity]);
+        if constexpr (SENDING)
+            give_part(part, parts[parity], warp, &arrived[parity]);
+        else if (lane < CLUSTER)
+            *cooperative_groups::this_cluster().map_shared_rank(&parts[parity][warp], lane) = part;
 #else
         if (lane == 0) parts[parity][warp] = part;
 #endif
@@ -119,7 +125,10 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
     int stage = 0, parity = 0, phase = 0;  // of the block's rows, and of those of one parity
     auto met = [&]() -> float2 {
 #if CLUSTER > 1
-        wait(&arrived[parity], phase);
+        if constexpr (SENDING)
+            wait(&arrived[parity], phase);
+        else
+            cooperative_groups::this_cluster().sync();
 #else
         __syncthreads();
 #endif
@@ -128,7 +137,7 @@ __device__ void rms_backward(const T* dy, const T* dh, const T* x, const T* weig
     };
 
     // While the blocks of a cluster wait for each other, each reads its part of the next row.
-    constexpr bool AHEAD = CLUSTER > 1 && STAGES > 1;
+    constexpr bool AHEAD = SENDING && STAGES > 1;
     if constexpr (AHEAD) {
         __pipeline_wait_prior(STAGES - 1);
         give(part_of(first, 0), 0);

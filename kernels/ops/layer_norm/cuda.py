@@ -139,7 +139,10 @@ def narrow(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | No
 def reread_parameters(N: int, itemsize: int) -> tuple[int, int, int, bool]:
     """VECTORS, THREADS, BLOCKS of a multiprocessor and FULL of the kernel `reread` for rows of N."""
     vectors, threads, _, full = vector_parameters(N, itemsize)
-    return vectors, threads, 3 if threads <= 512 else 2, full
+    # So few that their rows stay in the cache, or so many that rows of fewer bytes hide how long each takes
+    # (book/results/tried/peeled_rows.json).
+    blocks = 2 if itemsize == 4 else 4 if not full else 3 if threads <= 512 else 2
+    return vectors, threads, min(blocks, 2_048 // threads), full
 
 
 def reread(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:

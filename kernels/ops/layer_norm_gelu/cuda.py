@@ -122,8 +122,9 @@ def queued(dy, x, weight, bias, eps):
     M, N = rows.shape
     peeled = not in_vectors(N, dys, rows, weights, biases)
     kept = KEPT if N <= WIDEST_OF_BLOCK else KEPT_OF_CLUSTER
-    # Of few rows a cluster would walk over two or three (book/results/tried/clusters_and_stripes.json).
-    walks = not few_rows(M, x.device, rows_per_multiprocessor=2)
+    # Of few rows a cluster would walk over two or three, the larger ones over more of them
+    # (book/results/tried/clusters_and_stripes.json and peeled_rows.json).
+    walks = not few_rows(M, x.device, rows_per_multiprocessor=0.5 if N <= 16_384 else 2)
     fits = fits_block(rows, peeled=peeled, **kept) or (walks and fits_cluster(rows, peeled=peeled, **KEPT_OF_CLUSTER))
     if not fits or (peeled and (M <= FEW_PEELED or not can_be_peeled(dys, rows))):
         return columns(dy, x, weight, bias, eps)
