@@ -84,26 +84,41 @@ def can_be_peeled(*matrices: torch.Tensor) -> bool:
     return NARROWEST_PEELED <= N and not starts and not steps
 
 
-def fits_block(x: torch.Tensor, matrices: int = 2, peeled: bool = False, values: int = VALUES, kept: int = 0) -> bool:
-    """Whether a block can keep the sums of all columns of x, and has room for a row of so many such matrices."""
+def fits_block(
+    x: torch.Tensor,
+    matrices: int = 2,
+    peeled: bool = False,
+    values: int = VALUES,
+    kept: int = 0,
+    registers: int | None = None,
+) -> bool:
+    """Whether a block can keep the sums of all columns of x, and has room for a row of so many such matrices. values, kept and
+    registers are as for `queue_parameters`."""
     N = x.shape[-1]
     columns = N + peeled * peel(x.itemsize)
     return bool(
         x.numel()
         and N <= WIDEST_OF_BLOCK
-        and queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept)[3] > 0
+        and queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept, registers)[3] > 0
     )
 
 
-def fits_cluster(x: torch.Tensor, matrices: int = 2, peeled: bool = False, kept: int = 0) -> bool:
-    """Whether rows of x are for clusters, and one of so many such matrices has room in their blocks, beside so many that are
-    kept: narrower ones fit a block, and wider ones are for other kernels."""
+def fits_cluster(
+    x: torch.Tensor,
+    matrices: int = 2,
+    peeled: bool = False,
+    values: int = VALUES,
+    kept: int = 0,
+    registers: int | None = None,
+) -> bool:
+    """Whether rows of x are for clusters, and one of so many such matrices has room in their blocks: narrower ones fit a block,
+    and wider ones are for other kernels. values, kept and registers are as for `queue_parameters`."""
     N = x.shape[-1]
-    fits = WIDEST_OF_BLOCK < N <= WIDEST_OF_CLUSTER - peeled * peel(x.itemsize)
     columns = N + peeled * peel(x.itemsize)
-    part = -(-columns // blocks_of_row(columns))
-    room = queue_parameters(part, x.itemsize, target(x.device), matrices, kept=kept)[3] > 0
-    return bool(x.numel() and fits and room and has(x.device, "clusters"))
+    if not x.numel() or not WIDEST_OF_BLOCK < N or columns > WIDEST_OF_CLUSTER or not has(x.device, "clusters"):
+        return False
+    columns = -(-columns // blocks_of_row(columns))
+    return queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept, registers)[3] > 0
 
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:

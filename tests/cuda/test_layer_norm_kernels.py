@@ -14,6 +14,7 @@ from kernels.cuda.kernel import watched
 from kernels.cuda.rows import VALUES
 from kernels.cuda.template import TYPES
 from kernels.hardware import REFERENCE, TARGETS
+from kernels.ops import add_rms_norm, rms_norm
 from kernels.ops.layer_norm import cuda, cuda_backward, cuda_split, native
 
 DTYPES = {torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
@@ -55,6 +56,21 @@ def test_narrow_rows_share_warps(N, itemsize):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_widest_peeled_rows_fit_a_block(N, fits, dtype):
     assert queue.fits_block(torch.empty(2, N, dtype=dtype), peeled=True) == fits
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+@pytest.mark.parametrize("N", [65, 1_001, 3_001, 5_000, 8_189, 8_191, 9_001, 32_761])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_queue_has_room_for_a_row(target, dtype, N):
+    """Of shared memory, whatever the GPU, and however many registers and values a thread has."""
+    x, weight, launches = torch.empty(2_200, N, dtype=dtype), torch.empty(N, dtype=dtype), []
+    with machine.planning(target), watched(lambda kernel, *_: launches.append(kernel.name)):
+        cuda_backward.cluster(x, x, weight, weight, 1e-5)
+        rms_norm.cuda.cluster(x, x, weight, 1e-5)
+        add_rms_norm.cuda.cluster(x, x, x, weight, 1e-5)
+    queues = [name[name.index("<") :].split(",") for name in launches if "_queue<" in name or "_vector<" in name]
+    assert all(int(parameters[4]) > 0 for parameters in queues)  # STAGES
+    assert len(queues) == 3 or target is not TARGETS["sm_90"]
 
 
 def unaligned(shape, dtype, device):

@@ -49,7 +49,7 @@ FILE, SPLIT, QUEUE, FEW = (
     Path(__file__).with_name(f"add_rms_norm{name}.cu") for name in ("", "_split", "_backward_queue", "_backward_few")
 )
 MATRICES = 3  # that a backward reads: dy, dh and h
-FITS_BLOCK = partial(fits_block, matrices=MATRICES)
+FITS_BLOCK, FITS_CLUSTER = (partial(fits, matrices=MATRICES) for fits in (fits_block, fits_cluster))
 TWO_BLOCKS = range(4_097, WIDEST_OF_BLOCK + 1)  # columns
 WIDE = 8_192  # columns beyond which a multiprocessor has registers for one row or two
 WIDEST_KEPT, WIDEST_ODD = 32_768, 16_384  # columns that registers keep: fewer where values are loaded one by one
@@ -115,13 +115,13 @@ def columns(dy, dh, h, weight, eps):
 def in_registers(dy, dh, h, weight, eps, fits: Callable[..., bool] = FITS_BLOCK):
     """The gradients by add_rms_norm_backward_queue.cu; None where the rows do not fit a block, or a cluster."""
     dys, dhs, rows, columns = as_rows(dy), as_rows(dh), as_rows(h), as_columns(weight)
-    peeled = not in_vectors(h.shape[-1], dys, dhs, rows, columns)
+    M, N = rows.shape
+    peeled = not in_vectors(N, dys, dhs, rows, columns)
     if not fits(h, peeled=peeled) or (peeled and not can_be_peeled(dys, dhs, rows)):
         return None
     dx, dresidual, dweight = map(empty_contiguous, (h, h, weight))
-    M, N = rows.shape
     # Registers for two blocks of a multiprocessor (book/results/tried/peeled_rows.json): a thread has one sum of each column.
-    fewer = peeled and h.itemsize == 2 and N in TWO_BLOCKS
+    fewer = peeled and h.itemsize == 2 and N in TWO_BLOCKS and fits(h, peeled=peeled, registers=FEWER_REGISTERS)
     registers = FEWER_REGISTERS if fewer else None
     launched, G, (grid, block, shared_bytes) = queue_launch(
         QUEUE, QUEUE.stem, rows, MATRICES, peeled, registers=registers
@@ -143,7 +143,7 @@ def cluster(dy, dh, h, weight, eps):
     """Deterministic on one kind of GPU, as `queue`."""
     matrices = as_rows(dy), as_rows(dh), as_rows(h), as_columns(weight), eps
     found = few_gradients(FEW, matrices[:3], matrices[3], eps, sums=matrices[3:4], like_x=2)
-    dx, dresidual, dweight = found or in_registers(*matrices, fits_cluster) or queue(*matrices)
+    dx, dresidual, dweight = found or in_registers(*matrices, FITS_CLUSTER) or queue(*matrices)
     return dx.view(h.shape), dresidual.view(h.shape), dweight
 
 

@@ -48,9 +48,8 @@ from kernels.vectors import in_line, in_vectors
 SOURCE = Path(__file__).with_name("layer_norm_backward.cu")
 VECTOR_SOURCE = Path(__file__).with_name("layer_norm_backward_vector.cu")
 FEW_SOURCE, NARROW_SOURCE = (Path(__file__).with_name(f"layer_norm_backward_{name}.cu") for name in ("few", "narrow"))
-HALF = (
-    VALUES // 2
-)  # the values of a thread, where that was faster (book/results/tried/narrow_rows.json and peeled_rows.json)
+# The values of a thread, where that was faster (book/results/tried/narrow_rows.json and peeled_rows.json).
+HALF = VALUES // 2
 FILLING_PEELED, FILLING = range(1_025), range(1_025, 4_097)  # columns of 2 bytes that nearly fill such threads
 WIDEST_HALF = WIDEST_OF_BLOCK - 3  # of wider peeled rows a thread would have a vector more
 NARROW_BLOCKS = 4  # of a multiprocessor; no other number is timed
@@ -108,13 +107,12 @@ def in_registers(dy, x, weight, bias, eps, fits: Callable[..., bool] = fits_bloc
     """The gradients by layer_norm_backward_vector.cu; None where the rows of the matrices do not fit a block, or a cluster."""
     M, N = x.shape
     peeled = not in_vectors(N, dy, x, weight)
-    kept = int(peeled)  # weight
-    if not fits(x, peeled=peeled, kept=kept) or (peeled and not can_be_peeled(dy, x)):
+    kept, values = int(peeled), values_of_thread(x, peeled)  # kept: weight
+    if not fits(x, peeled=peeled, values=values, kept=kept) or (peeled and not can_be_peeled(dy, x)):
         return None
     dx, dweight, dbias = empty_gradients(x, weight, bias)
-    name, values = "layer_norm_backward_vector", values_of_thread(x, peeled)
     launched, G, (grid, block, shared_bytes) = queue_launch(
-        VECTOR_SOURCE, name, x, peeled=peeled, values=values, kept=kept
+        VECTOR_SOURCE, "layer_norm_backward_vector", x, peeled=peeled, values=values, kept=kept
     )
     partial = torch.empty((G, 2, N), dtype=torch.float32, device=x.device)
     arguments = (dy, x, weight, dx, partial, dy.stride(0), x.stride(0), M, N, np.float32(eps))

@@ -150,12 +150,14 @@ def how_peeled(x) -> dict[str, int]:
 def in_registers(dy, x, weight, eps, fits: Callable[..., bool] = fits_block):
     """The gradients by rms_norm_backward_queue.cu; None where the rows do not fit a block, or a cluster."""
     dys, rows, columns = as_rows(dy), as_rows(x), as_columns(weight)
-    peeled = not in_vectors(x.shape[-1], dys, rows, columns)
-    if not fits(x, peeled=peeled) or (peeled and not can_be_peeled(dys, rows)):
+    M, N = rows.shape
+    peeled = not in_vectors(N, dys, rows, columns)
+    how = how_peeled(rows) if peeled and x.itemsize == 2 and N <= WIDEST_OF_BLOCK else {}
+    if not fits(x, peeled=peeled, **how):
+        how = {}
+    if not fits(x, peeled=peeled, **how) or (peeled and not can_be_peeled(dys, rows)):
         return None
     dx, dweight = empty_contiguous(x), None if weight is None else empty_contiguous(weight)
-    M, N = rows.shape
-    how = how_peeled(rows) if peeled and x.itemsize == 2 and N <= WIDEST_OF_BLOCK else {}
     launched, G, (grid, block, shared_bytes) = queue_launch(QUEUE, QUEUE.stem, rows, peeled=peeled, **how)
     partial = torch.empty((G, 1, N), dtype=torch.float32, device=x.device)
     arguments = (dys, rows, columns, dx, partial, dys.stride(0), rows.stride(0), M, N, np.float32(eps))
