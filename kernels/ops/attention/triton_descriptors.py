@@ -2,8 +2,8 @@
 
 The kernels are those of triton_forward.py and triton_backward.py; they are given descriptors in place of pointers. One thread
 asks for a tile, and hardware works out the addresses and writes it to shared memory as the tensor cores read it. Addresses take
-no registers, so that programs of four warps hold tiles of 128 queries, or of 64 keys with the sums of two gradients: two programs
-fit in a multiprocessor, and while one makes weights of scores, the other's products run.
+no registers, so that four warps hold tiles of 128 queries: two programs fit in a multiprocessor, and while one makes weights of
+scores, the other's products run.
 
 Descriptors want rows of features that begin at multiples of 16 bytes. Other tensors, float32, and GPUs without TMA or with less
 shared memory are left to the rungs before.
@@ -15,15 +15,17 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from kernels import machine
 from kernels.ops.attention import triton_backward, triton_forward, triton_tiles
 from kernels.ops.attention.triton_backward import query_statistics, walk_keys, walk_queries
-from kernels.ops.attention.triton_tiles import side, tile
+from kernels.ops.attention.triton_tiles import tile
 from kernels.rung import rung
 from kernels.vectors import heads_in_vectors
 
 SHARED_BYTES = 200 << 10  # of the largest tiles
-FORWARD_TILES = {64: (128, 64, 4, 3), 128: (128, 64, 4, 2), 256: (128, 64, 8, 2)}
-DQ_TILES = {64: (128, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 32, 8, 2)}
-DKDV_TILES = {64: (128, 64, 4, 3), 128: (64, 64, 4, 2), 256: (64, 32, 8, 2)}
-"""By features: rows of a program's own, rows that it walks over, warps, stages."""
+FORWARD_TILES = {64: (64, 128, 4, 3), 128: (128, 64, 4, 2), 256: (128, 64, 8, 2)}
+DQ_TILES = {64: (128, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 32, 4, 3)}
+DKDV_TILES = {64: (64, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 64, 8, 2)}
+BOUNDED_DKDV_TILES = DKDV_TILES | {128: (64, 32, 4, 3)}
+"""By features: rows of a program's own, rows that it walks over, warps, stages. Bounded: under a causal mask or in a window,
+where a walk is two short ones. What others take stands in book/results/tried/attention_descriptors.json."""
 
 
 def fits(*tensors: torch.Tensor) -> bool:
@@ -60,7 +62,8 @@ def backward_descriptors(dy, q, k, v, y, state, causal, window, scale):
     queries = query_statistics(dy, y.contiguous(), state.contiguous())
     matrices = *(dy, q, k, v), queries, causal, window, D**-0.5 if scale is None else scale
     of_queries = tile(Q, KV, q, 2, (of_width(DQ_TILES, D),))
-    of_keys = tile(KV, Q, q, 2, (of_width(DKDV_TILES, D),))
+    tiles = BOUNDED_DKDV_TILES if causal or window is not None else DKDV_TILES
+    of_keys = tile(KV, Q, q, 2, (of_width(tiles, D),))
     dq = walk_queries(described(of_queries, (dy, q), (k, v)), of_queries, *matrices)
     k_v_dy_q = described(of_keys, (k, v), (dy, q))
     return dq, *walk_keys(None, (*k_v_dy_q[2:], *k_v_dy_q[:2]), of_keys, *matrices)

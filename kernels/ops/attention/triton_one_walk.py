@@ -31,7 +31,10 @@ def one_walk(dy, q, k, v, y, state, causal, window, scale):
         return two_walks(dy, q, k, v, y, state, causal, window, scale)
     dq, sums = empty_contiguous(q), q.new_zeros(q.shape, dtype=torch.float32)
     given = dy, q, k, v = lines(dy), lines(q), lines(k), lines(v)
-    queries, options = query_statistics(dy, y.contiguous(), state.contiguous()), tile(k.shape[2], q.shape[2], q, 2, TILES)
+    queries, options = (
+        query_statistics(dy, y.contiguous(), state.contiguous()),
+        tile(k.shape[2], q.shape[2], q, 2, TILES),
+    )
     scale = q.shape[3] ** -0.5 if scale is None else scale
     dk, dv = walk_keys(sums, given, options, *given, queries, causal, window, scale)
     programs = (triton.cdiv(dq.numel(), ROUNDED),)

@@ -36,7 +36,9 @@ def place_of(matrices, b, h, batch, head, row):
 
 
 @triton.jit
-def load_rows(matrices, place, start, n, D: tl.constexpr, INSIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr):
+def load_rows(
+    matrices, place, start, n, D: tl.constexpr, INSIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr
+):
     """BLOCK rows from `start` on of the n×D matrix at a place, with zeros beyond it. INSIDE: all of them are among the n."""
     if isinstance(matrices, tl.tensor_descriptor):
         return matrices.load([place[0], place[1], start, 0]).reshape(BLOCK, BLOCK_D)
