@@ -22,6 +22,7 @@ from kernels.ops.attention import (
     cuda_forward,
     native,
     triton_backward,
+    triton_descriptors,
     triton_forward,
     triton_one_walk,
     wrong,
@@ -114,7 +115,10 @@ def rounded_attention(q, k, v, causal=False, window=None, scale=None):
 
 
 TRITON = join(
-    SIGNATURE, "attention_triton", triton_forward.FORWARD, (*triton_one_walk.BACKWARD, *triton_backward.BACKWARD)
+    SIGNATURE,
+    "attention_triton",
+    (*triton_forward.FORWARD, *triton_descriptors.FORWARD),
+    (*triton_one_walk.BACKWARD, *triton_backward.BACKWARD, *triton_descriptors.BACKWARD),
 )
 CUDA = join(SIGNATURE, "attention_cuda", cuda_forward.FORWARD, cuda_backward.BACKWARD)
 (TRITON_FORWARD, TRITON_BACKWARD), (CUDA_FORWARD, CUDA_BACKWARD) = (

@@ -21,6 +21,7 @@ from kernels.ops.attention.triton_tiles import (
     lines,
     load_rows,
     numbers,
+    place_of,
     places,
     side,
     store_rows,
@@ -46,9 +47,9 @@ def attention_queries_kernel(
     """The state of the softmax, and delta_i = dy_i · y_i, which the gradients of a query's scores have in common. The same
     number of all queries lies together: tiles of keys load them for many queries at a time, again and again."""
     first, head = tl.program_id(0) * BLOCK, tl.program_id(1).to(tl.int64)
-    dy_ptr += head // H * dy_batch + head % H * dy_head
-    dy = load_rows(dy_ptr, dy_row, first, Q, D, False, BLOCK, BLOCK_D).to(tl.float32)
-    y = load_rows(y_ptr + head * Q * D, D, first, Q, D, False, BLOCK, BLOCK_D).to(tl.float32)
+    dy_place = place_of(dy_ptr, head // H, head % H, dy_batch, dy_head, dy_row)
+    dy = load_rows(dy_ptr, dy_place, first, Q, D, False, BLOCK, BLOCK_D).to(tl.float32)
+    y = load_rows(y_ptr, (head * Q * D, D), first, Q, D, False, BLOCK, BLOCK_D).to(tl.float32)
     rows = first + tl.arange(0, BLOCK)
     inside, plane = rows < Q, tl.num_programs(1).to(tl.int64) * Q
     state_ptr += 2 * (head * Q + rows)
@@ -71,26 +72,26 @@ def load_queries(ptr, plane, rows, n, INSIDE: tl.constexpr):
 
 @triton.jit
 def add_keys(
-    dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, begin, end, at, KV, left, right, scale,
+    dq, q, dy, largest, log_sum, delta, k, v, k_place, v_place, begin, end, at, KV, left, right, scale,
     D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     for start in tl.range(begin, end, OTHERS, num_stages=STAGES):
-        k = load_rows(k_ptr, k_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
-        v = load_rows(v_ptr, v_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
-        s = tl.dot(q, tl.trans(k), input_precision="ieee")
+        keys = load_rows(k, k_place, start, KV, D, not MASKED, OTHERS, BLOCK_D)
+        values = load_rows(v, v_place, start, KV, D, not MASKED, OTHERS, BLOCK_D)
+        s = tl.dot(q, tl.trans(keys), input_precision="ieee")
         p = tl.exp2((s - largest[:, None]) * scale - log_sum[:, None])
         if MASKED:
             columns = start + tl.arange(0, OTHERS)
             visible = in_band(columns[None, :] - at[:, None], left, right) & (columns < end)[None, :]
             p = tl.where(visible, p, 0.0)
-        ds = p * (tl.dot(dy, tl.trans(v), input_precision="ieee") - delta[:, None])
-        dq = tl.dot(ds.to(k.dtype), k, dq, input_precision="ieee")
+        ds = p * (tl.dot(dy, tl.trans(values), input_precision="ieee") - delta[:, None])
+        dq = tl.dot(ds.to(keys.dtype), keys, dq, input_precision="ieee")
     return dq
 
 
 @triton.jit
 def attention_dq_kernel(
-    dy_ptr, q_ptr, k_ptr, v_ptr, queries_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row, k_batch, k_head,
+    dy, q, k, v, queries_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row, k_batch, k_head,
     k_row, v_batch, v_head, v_row, H, GROUP, Q, KV, left, right, scale,
     D: tl.constexpr, LEADING: tl.constexpr, RAGGED: tl.constexpr,
     BLOCK: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
@@ -98,10 +99,10 @@ def attention_dq_kernel(
     first = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK
     head = tl.program_id(1).to(tl.int64)
     b, h = head // H, head % H
-    k_ptr += b * k_batch + h // GROUP * k_head
-    v_ptr += b * v_batch + h // GROUP * v_head
-    q = load_rows(q_ptr + b * q_batch + h * q_head, q_row, first, Q, D, False, BLOCK, BLOCK_D)
-    dy = load_rows(dy_ptr + b * dy_batch + h * dy_head, dy_row, first, Q, D, False, BLOCK, BLOCK_D)
+    k_place = place_of(k, b, h // GROUP, k_batch, k_head, k_row)
+    v_place = place_of(v, b, h // GROUP, v_batch, v_head, v_row)
+    q = load_rows(q, place_of(q, b, h, q_batch, q_head, q_row), first, Q, D, False, BLOCK, BLOCK_D)
+    dy = load_rows(dy, place_of(dy, b, h, dy_batch, dy_head, dy_row), first, Q, D, False, BLOCK, BLOCK_D)
     rows = first + tl.arange(0, BLOCK)
     plane = tl.num_programs(1).to(tl.int64) * Q
     largest, log_sum, delta = load_queries(queries_ptr + head * Q, plane, rows, Q, False)
@@ -113,16 +114,16 @@ def attention_dq_kernel(
     scale_log2e = scale * LOG2_E
     if LEADING:
         dq = add_keys(
-            dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, begin,
+            dq, q, dy, largest, log_sum, delta, k, v, k_place, v_place, begin,
             tl.minimum(whole, end), at, KV, left, right, scale_log2e, D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     dq = add_keys(
-        dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, whole, ragged, at, KV, left, right, scale_log2e,
+        dq, q, dy, largest, log_sum, delta, k, v, k_place, v_place, whole, ragged, at, KV, left, right, scale_log2e,
         D, False, OTHERS, BLOCK_D, STAGES,
     )  # fmt: skip
     if RAGGED:
         dq = add_keys(
-            dq, q, dy, largest, log_sum, delta, k_ptr, v_ptr, k_row, v_row, ragged, end, at, KV, left, right, scale_log2e,
+            dq, q, dy, largest, log_sum, delta, k, v, k_place, v_place, ragged, end, at, KV, left, right, scale_log2e,
             D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     store_rows(dq_ptr + head * Q * D, D, first, Q, dq * scale, D, BLOCK, BLOCK_D)
@@ -130,23 +131,23 @@ def attention_dq_kernel(
 
 @triton.jit
 def add_queries(
-    dk, dv, k, v, q_ptr, dy_ptr, queries_ptr, dq_ptr, plane, q_row, dy_row, begin, end, columns, Q, KV, left, right,
+    dk, dv, k, v, q, dy, queries_ptr, dq_ptr, plane, q_place, dy_place, begin, end, columns, Q, KV, left, right,
     scale, D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Tiles of scores lie with a row for each key here, as the sums of dk and dv want them."""
     for start in tl.range(begin, end, OTHERS, num_stages=STAGES):
         rows = start + tl.arange(0, OTHERS)
-        q = load_rows(q_ptr, q_row, start, Q, D, not MASKED, OTHERS, BLOCK_D)
-        dy = load_rows(dy_ptr, dy_row, start, Q, D, not MASKED, OTHERS, BLOCK_D)
+        q_tile = load_rows(q, q_place, start, Q, D, not MASKED, OTHERS, BLOCK_D)
+        dy_tile = load_rows(dy, dy_place, start, Q, D, not MASKED, OTHERS, BLOCK_D)
         largest, log_sum, delta = load_queries(queries_ptr, plane, rows, end, not MASKED)
-        s = tl.dot(k, tl.trans(q), input_precision="ieee")
+        s = tl.dot(k, tl.trans(q_tile), input_precision="ieee")
         p = tl.exp2((s - largest[None, :]) * scale - log_sum[None, :])
         if MASKED:
             visible = in_band(columns[:, None] - (rows + KV - Q)[None, :], left, right) & (rows < end)[None, :]
             p = tl.where(visible, p, 0.0)
-        dv = tl.dot(p.to(dy.dtype), dy, dv, input_precision="ieee")
-        ds = (p * (tl.dot(v, tl.trans(dy), input_precision="ieee") - delta[None, :])).to(q.dtype)
-        dk = tl.dot(ds, q, dk, input_precision="ieee")
+        dv = tl.dot(p.to(dy_tile.dtype), dy_tile, dv, input_precision="ieee")
+        ds = (p * (tl.dot(v, tl.trans(dy_tile), input_precision="ieee") - delta[None, :])).to(q_tile.dtype)
+        dk = tl.dot(ds, q_tile, dk, input_precision="ieee")
         if dq_ptr is not None:
             lanes = tl.arange(0, BLOCK_D)
             sums = dq_ptr + rows.to(tl.int64)[:, None] * D + lanes[None, :]
@@ -157,7 +158,7 @@ def add_queries(
 
 @triton.jit
 def attention_dkdv_kernel(
-    dy_ptr, q_ptr, k_ptr, v_ptr, queries_ptr, dk_ptr, dv_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
+    dy, q, k, v, queries_ptr, dk_ptr, dv_ptr, dq_ptr, dy_batch, dy_head, dy_row, q_batch, q_head, q_row,
     k_batch, k_head, k_row, v_batch, v_head, v_row, H, GROUP, Q, KV, left, right, scale,
     D: tl.constexpr, LEADING: tl.constexpr, RAGGED: tl.constexpr,
     BLOCK: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
@@ -166,8 +167,8 @@ def attention_dkdv_kernel(
     head = tl.program_id(1).to(tl.int64)
     heads = H // GROUP
     b, kv_head = head // heads, head % heads
-    k = load_rows(k_ptr + b * k_batch + kv_head * k_head, k_row, first, KV, D, False, BLOCK, BLOCK_D)
-    v = load_rows(v_ptr + b * v_batch + kv_head * v_head, v_row, first, KV, D, False, BLOCK, BLOCK_D)
+    k = load_rows(k, place_of(k, b, kv_head, k_batch, k_head, k_row), first, KV, D, False, BLOCK, BLOCK_D)
+    v = load_rows(v, place_of(v, b, kv_head, v_batch, v_head, v_row), first, KV, D, False, BLOCK, BLOCK_D)
     columns = first + tl.arange(0, BLOCK)
     # Counted from the first query's place, a key meets queries from `right` before it to `left` behind it.
     place = first - (KV - Q)
@@ -177,24 +178,22 @@ def attention_dkdv_kernel(
     scale_log2e, plane = scale * LOG2_E, tl.num_programs(1).to(tl.int64) * GROUP * Q
     for member in range(GROUP):
         h = kv_head * GROUP + member
-        q_start, dy_start, row_start = (
-            q_ptr + b * q_batch + h * q_head,
-            dy_ptr + b * dy_batch + h * dy_head,
-            (b * H + h) * Q,
-        )
+        q_place = place_of(q, b, h, q_batch, q_head, q_row)
+        dy_place = place_of(dy, b, h, dy_batch, dy_head, dy_row)
+        row_start = (b * H + h) * Q
         dq_start = None if dq_ptr is None else dq_ptr + row_start * D
         if LEADING:
             dk, dv = add_queries(
-                dk, dv, k, v, q_start, dy_start, queries_ptr + row_start, dq_start, plane, q_row, dy_row, begin,
+                dk, dv, k, v, q, dy, queries_ptr + row_start, dq_start, plane, q_place, dy_place, begin,
                 tl.minimum(whole, end), columns, Q, KV, left, right, scale_log2e, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
         dk, dv = add_queries(
-            dk, dv, k, v, q_start, dy_start, queries_ptr + row_start, dq_start, plane, q_row, dy_row, whole, ragged,
+            dk, dv, k, v, q, dy, queries_ptr + row_start, dq_start, plane, q_place, dy_place, whole, ragged,
             columns, Q, KV, left, right, scale_log2e, D, False, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
         if RAGGED:
             dk, dv = add_queries(
-                dk, dv, k, v, q_start, dy_start, queries_ptr + row_start, dq_start, plane, q_row, dy_row, ragged, end,
+                dk, dv, k, v, q, dy, queries_ptr + row_start, dq_start, plane, q_place, dy_place, ragged, end,
                 columns, Q, KV, left, right, scale_log2e, D, True, OTHERS, BLOCK_D, STAGES,
             )  # fmt: skip
     store_rows(dk_ptr + head * KV * D, D, first, KV, dk * scale, D, BLOCK, BLOCK_D)
@@ -209,32 +208,40 @@ def query_statistics(dy, y, state) -> torch.Tensor:
     return queries
 
 
-def walk_keys(sums, dy, q, k, v, queries, causal, window, scale) -> tuple[torch.Tensor, torch.Tensor]:
-    """dk and dv; dq / scale is added to `sums`, unless they are None."""
+def walk_keys(sums, given, options, dy, q, k, v, queries, causal, window, scale) -> tuple[torch.Tensor, torch.Tensor]:
+    """dk and dv; dq / scale is added to `sums`, unless they are None. given: dy, q, k and v as the kernel reads them, by
+    pointers or by descriptors."""
     dk, dv = empty_contiguous(k), empty_contiguous(v)
     (_, _, Q, D), (B, heads, KV, _) = q.shape, k.shape
-    bounded, windowed, options = causal or window is not None, window is not None, tile(KV, Q, q, 2, TILES)
+    bounded, windowed = causal or window is not None, window is not None
     options |= {"D": D, "LEADING": bounded, "RAGGED": windowed or Q % options["OTHERS"] != 0}
     grid = triton.cdiv(KV, options["BLOCK"]), B * heads
     parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), scale
-    launch(attention_dkdv_kernel, grid, dy, q, k, v, queries, dk, dv, sums, *parameters, **options)
+    launch(attention_dkdv_kernel, grid, *given, queries, dk, dv, sums, *parameters, **options)
     return dk, dv
 
 
-def two_walks(dy, q, k, v, y, state, causal, window, scale):
-    (B, H, Q, D), KV = q.shape, k.shape[2]
-    if not q.numel() or not k.numel():
-        return tuple(empty_contiguous(one).zero_() for one in (q, k, v))
+def walk_queries(given, options, dy, q, k, v, queries, causal, window, scale) -> torch.Tensor:
+    """dq."""
     dq = empty_contiguous(q)
-    dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
-    queries, scale = query_statistics(dy, y, state), D**-0.5 if scale is None else scale
-    options = tile(Q, KV, q, 2, TILES)
+    (B, H, Q, D), KV = q.shape, k.shape[2]
     options |= {"D": D, "LEADING": window is not None}
     options["RAGGED"] = causal or window is not None or KV % options["OTHERS"] != 0
     parameters = *places(dy, q, k, v), *numbers(q, k, causal, window), scale
     grid = triton.cdiv(Q, options["BLOCK"]), B * H
-    launch(attention_dq_kernel, grid, dy, q, k, v, queries, dq, *parameters, **options)
-    return dq, *walk_keys(None, dy, q, k, v, queries, causal, window, scale)
+    launch(attention_dq_kernel, grid, *given, queries, dq, *parameters, **options)
+    return dq
+
+
+def two_walks(dy, q, k, v, y, state, causal, window, scale):
+    Q, KV = q.shape[2], k.shape[2]
+    if not q.numel() or not k.numel():
+        return tuple(empty_contiguous(one).zero_() for one in (q, k, v))
+    given = dy, q, k, v = lines(dy), lines(q), lines(k), lines(v)
+    queries = query_statistics(dy, y.contiguous(), state.contiguous())
+    numbers_of_all = *given, queries, causal, window, q.shape[3] ** -0.5 if scale is None else scale
+    dq = walk_queries(given, tile(Q, KV, q, 2, TILES), *numbers_of_all)
+    return dq, *walk_keys(None, given, tile(KV, Q, q, 2, TILES), *numbers_of_all)
 
 
 SOURCE = (Path(__file__), Path(triton_tiles.__file__))

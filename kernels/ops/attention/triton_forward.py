@@ -19,6 +19,7 @@ from kernels.ops.attention.triton_tiles import (
     lines,
     load_rows,
     numbers,
+    place_of,
     places,
     store_rows,
     stretches,
@@ -30,13 +31,13 @@ from kernels.unsupported import needs_interpreter
 
 @triton.jit
 def add_keys(
-    y, total, largest, q, k_ptr, v_ptr, k_row, v_row, begin, end, at, KV, left, right, scale,
+    y, total, largest, q, k, v, k_place, v_place, begin, end, at, KV, left, right, scale,
     D: tl.constexpr, MASKED: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """What the keys from `begin` to `end` add. `at`: the places of the queries. `scale` is that of exponents of 2."""
     for start in tl.range(begin, end, OTHERS, num_stages=STAGES):
-        k = load_rows(k_ptr, k_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
-        s = tl.dot(q, tl.trans(k), input_precision="ieee")
+        keys = load_rows(k, k_place, start, KV, D, not MASKED, OTHERS, BLOCK_D)
+        s = tl.dot(q, tl.trans(keys), input_precision="ieee")
         if MASKED:
             columns = start + tl.arange(0, OTHERS)
             visible = in_band(columns[None, :] - at[:, None], left, right) & (columns < end)[None, :]
@@ -48,15 +49,15 @@ def add_keys(
         # of a score of 1e4 that is a thousandth.
         p, fade = tl.exp2((s - shift[:, None]) * scale), tl.exp2((largest - shift) * scale)
         total = total * fade + tl.sum(p, 1)
-        v = load_rows(v_ptr, v_row, start, KV, D, not MASKED, OTHERS, BLOCK_D)
-        y = tl.dot(p.to(v.dtype), v, y * fade[:, None], input_precision="ieee")
+        values = load_rows(v, v_place, start, KV, D, not MASKED, OTHERS, BLOCK_D)
+        y = tl.dot(p.to(values.dtype), values, y * fade[:, None], input_precision="ieee")
         largest = larger
     return y, total, largest
 
 
 @triton.jit
 def attention_forward_kernel(
-    q_ptr, k_ptr, v_ptr, y_ptr, lse_ptr, state_ptr, q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
+    q, k, v, y_ptr, lse_ptr, state_ptr, q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
     H, GROUP, Q, KV, left, right, scale, D: tl.constexpr, LEADING: tl.constexpr, RAGGED: tl.constexpr,
     BLOCK: tl.constexpr, OTHERS: tl.constexpr, BLOCK_D: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -64,9 +65,9 @@ def attention_forward_kernel(
     first = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK
     head = tl.program_id(1).to(tl.int64)
     b, h = head // H, head % H
-    k_ptr += b * k_batch + h // GROUP * k_head
-    v_ptr += b * v_batch + h // GROUP * v_head
-    q = load_rows(q_ptr + b * q_batch + h * q_head, q_row, first, Q, D, False, BLOCK, BLOCK_D)
+    k_place = place_of(k, b, h // GROUP, k_batch, k_head, k_row)
+    v_place = place_of(v, b, h // GROUP, v_batch, v_head, v_row)
+    q = load_rows(q, place_of(q, b, h, q_batch, q_head, q_row), first, Q, D, False, BLOCK, BLOCK_D)
 
     rows = first + tl.arange(0, BLOCK)
     at, place = rows + KV - Q, first + KV - Q
@@ -78,16 +79,16 @@ def attention_forward_kernel(
     scale *= LOG2_E
     if LEADING:
         y, total, largest = add_keys(
-            y, total, largest, q, k_ptr, v_ptr, k_row, v_row, begin, tl.minimum(whole, end), at, KV, left, right,
+            y, total, largest, q, k, v, k_place, v_place, begin, tl.minimum(whole, end), at, KV, left, right,
             scale, D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
     y, total, largest = add_keys(
-        y, total, largest, q, k_ptr, v_ptr, k_row, v_row, whole, ragged, at, KV, left, right, scale,
+        y, total, largest, q, k, v, k_place, v_place, whole, ragged, at, KV, left, right, scale,
         D, False, OTHERS, BLOCK_D, STAGES,
     )  # fmt: skip
     if RAGGED:
         y, total, largest = add_keys(
-            y, total, largest, q, k_ptr, v_ptr, k_row, v_row, ragged, end, at, KV, left, right, scale,
+            y, total, largest, q, k, v, k_place, v_place, ragged, end, at, KV, left, right, scale,
             D, True, OTHERS, BLOCK_D, STAGES,
         )  # fmt: skip
 
@@ -102,19 +103,23 @@ def attention_forward_kernel(
     tl.store(state_ptr + 1, tl.log2(total), mask=rows < Q)
 
 
-def flash(q, k, v, causal, window, scale):
+def forward(given, options, q, k, v, causal, window, scale):
+    """given: q, k and v as the kernel reads them, by pointers or by descriptors."""
     y, lse, state = SIGNATURE.empty_outputs(q)
     B, H, Q, D = q.shape
     if not y.numel():
         return y, lse, state
-    q, k, v = lines(q), lines(k), lines(v)
-    options = tile(Q, k.shape[2], q, 1, HALF_TILES)
     bounded = causal or window is not None
     options |= {"D": D, "LEADING": window is not None, "RAGGED": bounded or k.shape[2] % options["OTHERS"] != 0}
     grid = triton.cdiv(Q, options["BLOCK"]), B * H
     parameters = *places(q, k, v), *numbers(q, k, causal, window), D**-0.5 if scale is None else scale
-    launch(attention_forward_kernel, grid, q, k, v, y, lse, state, *parameters, **options)
+    launch(attention_forward_kernel, grid, *given, y, lse, state, *parameters, **options)
     return y, lse, state
+
+
+def flash(q, k, v, causal, window, scale):
+    given = q, k, v = lines(q), lines(k), lines(v)
+    return forward(given, tile(q.shape[2], k.shape[2], q, 1, HALF_TILES), q, k, v, causal, window, scale)
 
 
 SOURCE = (Path(__file__), Path(triton_tiles.__file__))

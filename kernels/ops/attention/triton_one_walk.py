@@ -30,9 +30,13 @@ def one_walk(dy, q, k, v, y, state, causal, window, scale):
     if not q.numel() or not k.numel() or tile(k.shape[2], q.shape[2], q, 2, TILES)["BLOCK"] < 16:
         return two_walks(dy, q, k, v, y, state, causal, window, scale)
     dq, sums = empty_contiguous(q), q.new_zeros(q.shape, dtype=torch.float32)
-    dy, q, k, v, y, state = lines(dy), lines(q), lines(k), lines(v), y.contiguous(), state.contiguous()
+    given = dy, q, k, v = lines(dy), lines(q), lines(k), lines(v)
+    queries, options = (
+        query_statistics(dy, y.contiguous(), state.contiguous()),
+        tile(k.shape[2], q.shape[2], q, 2, TILES),
+    )
     scale = q.shape[3] ** -0.5 if scale is None else scale
-    dk, dv = walk_keys(sums, dy, q, k, v, query_statistics(dy, y, state), causal, window, scale)
+    dk, dv = walk_keys(sums, given, options, *given, queries, causal, window, scale)
     programs = (triton.cdiv(dq.numel(), ROUNDED),)
     launch(attention_rounded_kernel, programs, sums, dq, dq.numel(), scale, BLOCK=ROUNDED, num_warps=4)
     return dq, dk, dv

@@ -26,15 +26,30 @@ FLOAT_BYTES = REFERENCE.static_shared_bytes_per_block
 
 
 @triton.jit
-def load_rows(ptr, stride, start, n, D: tl.constexpr, INSIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr):
-    """BLOCK rows from `start` on of an n×D matrix, with zeros beyond it. INSIDE: all of them are among the n."""
-    rows, lanes = tl.arange(0, BLOCK), tl.arange(0, BLOCK_D)
-    ptr += tl.cast(start, tl.int64) * stride + rows[:, None] * stride + lanes[None, :]
-    if INSIDE:
-        if BLOCK_D == D:
-            return tl.load(ptr)
-        return tl.load(ptr, mask=lanes[None, :] < D, other=0.0)
-    return tl.load(ptr, mask=(start + rows < n)[:, None] & (lanes < D)[None, :], other=0.0)
+def place_of(matrices, b, h, batch, head, row):
+    """Where `load_rows` finds the matrix (b, h) of B×H, whose strides are batch, head and row. Of a pointer: how far from it,
+    and how far its rows are apart. Of a TMA descriptor, which has the strides itself: the two numbers."""
+    if isinstance(matrices, tl.tensor_descriptor):
+        return b.to(tl.int32), h.to(tl.int32)
+    else:
+        return b * batch + h * head, row
+
+
+@triton.jit
+def load_rows(
+    matrices, place, start, n, D: tl.constexpr, INSIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr
+):
+    """BLOCK rows from `start` on of the n×D matrix at a place, with zeros beyond it. INSIDE: all of them are among the n."""
+    if isinstance(matrices, tl.tensor_descriptor):
+        return matrices.load([place[0], place[1], start, 0]).reshape(BLOCK, BLOCK_D)
+    else:
+        rows, lanes = tl.arange(0, BLOCK), tl.arange(0, BLOCK_D)
+        ptr = matrices + place[0] + tl.cast(start, tl.int64) * place[1] + rows[:, None] * place[1] + lanes[None, :]
+        if INSIDE:
+            if BLOCK_D == D:
+                return tl.load(ptr)
+            return tl.load(ptr, mask=lanes[None, :] < D, other=0.0)
+        return tl.load(ptr, mask=(start + rows < n)[:, None] & (lanes < D)[None, :], other=0.0)
 
 
 @triton.jit

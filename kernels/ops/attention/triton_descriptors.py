@@ -1,0 +1,75 @@
+"""Level 4 by TMA descriptors, for GPUs that have the Tensor Memory Accelerator (Hopper and later).
+
+The kernels are those of triton_forward.py and triton_backward.py; they are given descriptors in place of pointers. One thread
+asks for a tile, and hardware works out the addresses and writes it to shared memory as the tensor cores read it. Addresses take
+no registers, so that four warps hold tiles of 128 queries: two programs fit in a multiprocessor, and while one makes weights of
+scores, the other's products run.
+
+Descriptors want rows of features that begin at multiples of 16 bytes. Other tensors, float32, and GPUs without TMA or with less
+shared memory are left to the rungs before.
+"""
+
+import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from kernels import machine
+from kernels.ops.attention import triton_backward, triton_forward, triton_tiles
+from kernels.ops.attention.triton_backward import query_statistics, walk_keys, walk_queries
+from kernels.ops.attention.triton_tiles import tile
+from kernels.rung import rung
+from kernels.vectors import heads_in_vectors
+
+SHARED_BYTES = 200 << 10  # of the largest tiles
+FORWARD_TILES = {64: (64, 128, 4, 3), 128: (128, 64, 4, 2), 256: (128, 64, 8, 2)}
+DQ_TILES = {64: (128, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 32, 4, 3)}
+DKDV_TILES = {64: (64, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 64, 8, 2)}
+BOUNDED_DKDV_TILES = DKDV_TILES | {128: (64, 32, 4, 3)}
+"""By features: rows of a program's own, rows that it walks over, warps, stages. Bounded: under a causal mask or in a window,
+where a walk is two short ones. What others take stands in book/results/tried/attention_descriptors.json."""
+
+
+def fits(*tensors: torch.Tensor) -> bool:
+    """Whether descriptors can tell where these matrices lie, on a GPU that has TMA and room for the tiles."""
+    of = tensors[0]
+    lines = all(one.stride(3) == 1 and 0 not in one.stride() for one in tensors) and heads_in_vectors(*tensors)
+    gpu = machine.target(of.device)
+    # The tensor cores of later GPUs want other registers, where kernels of these tiles spill.
+    hopper = "TMA" in gpu.features and gpu.shared_bytes_per_block >= SHARED_BYTES and gpu.capability < 100
+    return of.itemsize == 2 and all(one.numel() for one in tensors) and lines and hopper
+
+
+def of_width(tiles: dict[int, tuple], D: int) -> tuple:
+    return next(one for width, one in tiles.items() if width >= D)
+
+
+def described(options: dict[str, int], own: tuple, others: tuple) -> list[TensorDescriptor]:
+    """The matrices that a program has a tile of, and those whose tiles it walks over, in that order."""
+    sides = [(one, options["BLOCK"]) for one in own] + [(one, options["OTHERS"]) for one in others]
+    return [TensorDescriptor.from_tensor(one, [1, 1, rows, options["BLOCK_D"]]) for one, rows in sides]
+
+
+def descriptors(q, k, v, causal, window, scale):
+    if not fits(q, k, v):
+        return triton_forward.flash(q, k, v, causal, window, scale)
+    options = tile(q.shape[2], k.shape[2], q, 1, (of_width(FORWARD_TILES, q.shape[3]),))
+    return triton_forward.forward(described(options, (q,), (k, v)), options, q, k, v, causal, window, scale)
+
+
+def backward_descriptors(dy, q, k, v, y, state, causal, window, scale):
+    if not fits(dy, q, k, v):
+        return triton_backward.two_walks(dy, q, k, v, y, state, causal, window, scale)
+    (_, _, Q, D), KV = q.shape, k.shape[2]
+    queries = query_statistics(dy, y.contiguous(), state.contiguous())
+    matrices = *(dy, q, k, v), queries, causal, window, D**-0.5 if scale is None else scale
+    of_queries = tile(Q, KV, q, 2, (of_width(DQ_TILES, D),))
+    tiles = BOUNDED_DKDV_TILES if causal or window is not None else DKDV_TILES
+    of_keys = tile(KV, Q, q, 2, (of_width(tiles, D),))
+    dq = walk_queries(described(of_queries, (dy, q), (k, v)), of_queries, *matrices)
+    k_v_dy_q = described(of_keys, (k, v), (dy, q))
+    return dq, *walk_keys(None, (*k_v_dy_q[2:], *k_v_dy_q[:2]), of_keys, *matrices)
+
+
+FORWARD = (rung(4, "descriptors", descriptors, "tiles by TMA descriptors", triton_forward, triton_tiles),)
+BACKWARD = (
+    rung(4, "backward-descriptors", backward_descriptors, "tiles by TMA descriptors", triton_backward, triton_tiles),
+)
