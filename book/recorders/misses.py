@@ -9,20 +9,25 @@ was no time for all.
 """
 
 import argparse
+import contextlib
 import json
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from book.recorders.profile import kernels_of_calls, listed, machine, under_ncu
+from book.recorders.limits import finished
+from book.recorders.profile import ENVIRONMENT, kernels_of_calls, listed, machine, under_ncu
 from book.recorders.profile_metrics import asked
 from kernels.measure.recorded import misses
 from kernels.measure.results import FOLDER, described, file_name, load, write
 
 SECTIONS = ("LaunchStats", "WarpStateStats")
-POINTS = 16
+JOBS = 8
+"""Processes that compile at once."""
+POINTS = 24
 """Of a process. One that ends early costs the call at which it did, and the start of another."""
 START = 45
 """Seconds without which no process is begun: it imports torch and compiles."""
@@ -44,7 +49,7 @@ def wanted(gpu: str, folder: Path = FOLDER) -> list[dict]:
 
 
 def named(row: dict) -> str:
-    return f"{row['operation']} {row['direction']} {described(row)}: {row['contestant']}"
+    return f"{row['operation']} {row['direction']} {described(row)} {row['contestant']}"
 
 
 def remaining(points: list[dict], done: Collection[tuple]) -> list[dict]:
@@ -56,14 +61,32 @@ def remaining(points: list[dict], done: Collection[tuple]) -> list[dict]:
     return left
 
 
+def program(points: list[dict], folder: Path, seconds: float) -> list[str]:
+    """That makes the calls of these points, for so long, and says in folder/made.json what it has made."""
+    given = folder / "points.json"
+    given.write_text(json.dumps([at | {"contestants": list(at["contestants"])} for at in points]))
+    return ["-m", "book.recorders.misses_calls", str(given), str(folder / "made.json"), str(time.time() + seconds)]
+
+
+def compile_all(points: list[dict], seconds: float) -> None:
+    """Fill the caches of the compilers: under the profiler, calls are made one at a time."""
+    runs = []
+    with contextlib.ExitStack() as stack:
+        many = -(-len(points) // JOBS)  # one after the other: an operation's points share kernels
+        for part in (points[first : first + many] for first in range(0, len(points), many)):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            command = [sys.executable, *program(part, folder, seconds), "compile"]
+            runs.append(subprocess.Popen(command, env=ENVIRONMENT, start_new_session=True))
+        ends = time.monotonic() + seconds + START
+        for run in runs:
+            finished(run, ends - time.monotonic())
+
+
 def profile(points: list[dict], metrics: Sequence[str], seconds: float) -> tuple[dict, dict]:
     """One process: profiles by `misses.key`, and why there is none by the same. What it did not come to is in neither."""
-    rows = [at["contestants"] for at in points]
     with tempfile.TemporaryDirectory() as folder:
-        given, path, table = (Path(folder) / name for name in ("points.json", "made.json", "table.csv"))
-        given.write_text(json.dumps([at | {"contestants": list(at["contestants"])} for at in points]))
-        program = ["-m", "book.recorders.misses_calls", str(given), str(path), str(time.time() + seconds)]
-        status = under_ncu(program, table, metrics, SECTIONS, seconds + WRITING)
+        path, table = Path(folder) / "made.json", Path(folder) / "table.csv"
+        status = under_ncu(program(points, Path(folder), seconds), table, metrics, SECTIONS, seconds + WRITING)
         made = json.loads(path.read_text()) if path.exists() else []
         kernels, lost = [], f"no kernel in the table of Nsight Compute, which stopped with {status}"
         if table.exists() and any(one["marked"] for one in made):
@@ -73,7 +96,7 @@ def profile(points: list[dict], metrics: Sequence[str], seconds: float) -> tuple
                 lost = " ".join(str(error).split())[-300:]
     profiles, left_out, marked = {}, {}, 0
     for one in made:
-        row = rows[one["point"]][one["contestant"]]
+        row = points[one["point"]]["contestants"][one["contestant"]]
         of = kernels[marked] if one["marked"] and marked < len(kernels) else []
         marked += one["marked"]
         if of and not one["failure"]:
@@ -83,19 +106,27 @@ def profile(points: list[dict], metrics: Sequence[str], seconds: float) -> tuple
     return profiles, left_out
 
 
+def before(path: Path, current: dict[tuple, dict]) -> tuple[dict, dict]:
+    """What `profile` gave when the file was written, of the rows that are still in the results."""
+    stored = json.loads(path.read_text()) if path.exists() else {"profiles": [], "left_out": []}
+    said = {line.split(": ")[0]: line for line in stored["left_out"]}
+    left_out = {key: said[named(row)] for key, row in current.items() if named(row) in said}
+    return {misses.key(one): one for one in stored["profiles"] if misses.key(one) in current}, left_out
+
+
 def record(folder: Path, names: Sequence[str], minutes: float, results: Path = FOLDER) -> int:
     """How many contestants there was no time for."""
     until, about = time.monotonic() + 60 * minutes, machine()
     path, metrics = folder / file_name(about["gpu"]), asked(listed(), misses.COLUMNS)
     points = wanted(about["gpu"], results)
     current = {misses.key(row): row for at in points for row in at["contestants"].values()}
-    before = json.loads(path.read_text())["profiles"] if path.exists() else []
-    profiles = {misses.key(one): one for one in before if misses.key(one) in current}
-    left_out: dict[tuple, str] = {}
+    profiles, left_out = before(path, current)
     tried: set[tuple] = set()
     to_do = [at for at in points if not names or at["row"]["operation"] in names]
     if not names:
         to_do = remaining(to_do, profiles.keys())
+    if to_do:
+        compile_all(to_do, min(until - time.monotonic(), 1e6) / 3)
     while to_do and until - time.monotonic() > START:
         seconds = min(until - time.monotonic() - WRITING, 1e6)  # inf is no number of seconds to wait for
         found, failed = profile(to_do[:POINTS], metrics, seconds)

@@ -1,6 +1,7 @@
 """The calls that misses.py profiles. As a program under Nsight Compute, it makes each of them once with the profiler on:
 
 python -m book.recorders.misses_calls POINTS FILE UNTIL     the points of a file, until then by time.time()
+python -m book.recorders.misses_calls POINTS FILE UNTIL compile     without a profiler, so that it has nothing to compile
 
 FILE holds, in order, what was begun: {"point": its number, "contestant", "marked": whether the profiler was on, "failure": why
 there is no profile, or null}. It is written before each call and after it, so that it says at which call a process ended.
@@ -106,5 +107,6 @@ def make_all(
 
 
 if __name__ == "__main__":
-    given, target, limit = sys.argv[1:]
-    make_all(json.loads(Path(given).read_text()), Path(target), float(limit), profiler())
+    given, target, limit, *alone = sys.argv[1:]
+    profiled = (lambda call: None) if alone else profiler()
+    make_all(json.loads(Path(given).read_text()), Path(target), float(limit), profiled)

@@ -10,17 +10,19 @@ import itertools
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from book.recorders.limits import finished
 from book.recorders.profile_calls import MARK
 from book.recorders.profile_metrics import SECTIONS, asked, numbers
 from kernels.measure.results import facts, file_name, write
 
+ENVIRONMENT = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""No compilers under the profiler."""
 OPTIONS = "--clock-control none --profile-from-start off --csv --page raw --print-units base"
 
 
@@ -74,16 +76,7 @@ def under_ncu(
     seconds is ended, and what it had measured is lost."""
     options = itertools.chain(OPTIONS.split(), *(("--section", section) for section in sections))
     command = ["ncu", *options, "--metrics", ",".join(metrics), "--log-file", str(table), sys.executable, *program]
-    environment = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no compilers under the profiler
-    run = subprocess.Popen(command, env=environment, start_new_session=True)
-    try:
-        return run.wait(seconds)
-    except BaseException as error:
-        os.killpg(run.pid, signal.SIGKILL)  # with the program, which outlives its profiler
-        run.wait()
-        if isinstance(error, subprocess.TimeoutExpired):
-            return run.returncode
-        raise
+    return finished(subprocess.Popen(command, env=ENVIRONMENT, start_new_session=True), seconds)
 
 
 def profile() -> list[dict]:

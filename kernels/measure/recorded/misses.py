@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kernels.measure.ratios import reached
 from kernels.measure.recorded.profile import WAITS, longest
-from kernels.measure.results import FOLDER, POINT, point
+from kernels.measure.results import DEFAULTS, FOLDER, POINT, point
 
 COLUMNS = (
     "us",
@@ -50,7 +50,7 @@ def key(row: dict) -> tuple:
 
 def profile_of(row: dict, kernels: list[dict]) -> dict:
     """A row's profile, as it is stored."""
-    fields = {name: row[name] for name in POINT if row.get(name)}
+    fields = {name: row[name] for name in POINT if row[name] != DEFAULTS.get(name)}
     numbers = [{name: kernel[name] for name in ("name", *COLUMNS) if name in kernel} for kernel in kernels]
     return fields | {"contestant": row["contestant"], "median_ms": row["median_ms"], "kernels": numbers}
 
