@@ -94,7 +94,7 @@ for number, at in enumerate(json.load(open(points))):
         ends = name in {ends!r}
         failure = "its process ended" if ends else "not installed" if name in {absent!r} else None
         found.append({{"point": number, "contestant": name, "marked": not failure or ends, "failure": failure}})
-        kernels += [] if failure else ["next_call", "reread"]
+        kernels += ["next_call", "reread"] if found[-1]["marked"] else []
         if ends:
             break
     if found and found[-1]["failure"] == "its process ended":
@@ -190,6 +190,20 @@ def test_counters_that_cannot_be_read_end_it_at_once(ncu, results, tmp_path):
     with pytest.raises(SystemExit, match="measured nothing(.|\\n)*8×16 float32 liger: .*cannot read the counters"):
         recorder.record(tmp_path / "misses", [], 5, results)
     assert len(runs()) == 1
+
+
+def test_every_point_is_compiled_by_one_process(monkeypatch, tmp_path):
+    def program(points, folder, seconds):
+        return ["-c", f"import sys; open({str(tmp_path / str(points[0]))!r}, 'w').write(f'{points} {{sys.argv[1]}}')"]
+
+    monkeypatch.setattr(recorder, "program", program)
+    monkeypatch.setattr(recorder, "JOBS", 3)
+    recorder.compile_all([1, 2, 3, 4, 5], 20)
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == [
+        "[1, 2] compile",
+        "[3, 4] compile",
+        "[5] compile",
+    ]
 
 
 def test_a_process_that_takes_too_long_is_ended_with_what_it_started(tmp_path):

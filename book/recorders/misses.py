@@ -107,11 +107,11 @@ def profile(points: list[dict], metrics: Sequence[str], seconds: float) -> tuple
 
 
 def before(path: Path, current: dict[tuple, dict]) -> tuple[dict, dict]:
-    """What `profile` gave when the file was written, of the rows that are still in the results."""
+    """What `profile` gave when the file was written."""
     stored = json.loads(path.read_text()) if path.exists() else {"profiles": [], "left_out": []}
     said = {line.split(": ")[0]: line for line in stored["left_out"]}
     left_out = {key: said[named(row)] for key, row in current.items() if named(row) in said}
-    return {misses.key(one): one for one in stored["profiles"] if misses.key(one) in current}, left_out
+    return {misses.key(one): one for one in stored["profiles"]}, left_out
 
 
 def record(folder: Path, names: Sequence[str], minutes: float, results: Path = FOLDER) -> int:
