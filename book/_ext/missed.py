@@ -49,7 +49,7 @@ def missed(data, reasons):
     if not prose:
         columns, rows = columns[:-1], [cells[:-1] for cells in rows]
     title = nodes.paragraph(text=f"The {len(rows)} that have not reached 0.95 of either, furthest from it first:")
-    return nodes.container("", title, grid(columns, rows, "measured", numbers=3, prose=prose))
+    return nodes.container("", title, grid(columns, rows, "measured explained" if prose else "measured", 3, prose))
 
 
 def setup(app):
