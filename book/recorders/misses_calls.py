@@ -95,9 +95,7 @@ def make_all(
                     profiled(call)
                 one["failure"] = None
             except Exception as error:  # the others are to be profiled all the same
-                one["failure"] = (
-                    str(error) if isinstance(error, LookupError) else f"{type(error).__name__}: {error}"[:200]
-                )
+                one["failure"] = failure(error)
             path.write_text(json.dumps(made))
             print(f"{op.name} {direction} {name}: {one['failure'] or 'profiled'}", file=sys.stderr, flush=True)
             call = None  # its tensors go before those of the next are made
