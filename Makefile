@@ -148,6 +148,7 @@ measure: $(SETUP)
 	$(PY) -m book.recorders.lab_times book/results/labs
 	$(PY) -m book.recorders.accesses book/results/accesses
 	$(PY) -m book.recorders.profile book/results/profiles
+	$(PY) -m book.recorders.misses book/results/misses --minutes inf
 	$(PY) -m book.recorders.claims book/results/claims
 
 clean:

@@ -114,4 +114,4 @@ def test_the_page_counts_the_drawn_points_of_each_level_that_are_reached(monkeyp
     cells = [entry.astext() for entry in drawn.summary(data).findall(nodes.entry)]
     assert cells[6:12] == ["op", "level 4", "3", "2 of 2", "1 of 1", "50.50"]
     assert cells[12:] == ["op", "level 5", "3", "1 of 2", "1 of 2", "1.25"]
-    assert "The 1 that have not reached" in drawn.missed(data).astext()
+    assert "The 1 that have not reached" in drawn.missed(data, {}).astext()

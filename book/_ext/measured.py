@@ -184,16 +184,19 @@ def ceiling_words(ceilings):
     return "; ".join(words)
 
 
-def grid(columns, rows, classes, numbers=0):
-    """A docutils table. A cell is text, an inline node or a list of blocks; the last `numbers` columns align right.
+def grid(columns, rows, classes, numbers=0, prose=0):
+    """A docutils table. A cell is text, an inline node or a list of blocks; the last `prose` columns are of class prose, and
+    the `numbers` before them align right.
 
     Text stands in its cell without a paragraph around it, so that a page with a large table is lighter.
     """
 
     def line(cells):
         row = nodes.row()
-        for column, cell in enumerate(cells):
-            entry = nodes.entry(classes=["number"] if column >= len(columns) - numbers else [])
+        for column, cell in enumerate(cells, start=-len(columns)):
+            entry = nodes.entry(
+                classes=["prose"] if column >= -prose else ["number"] if column >= -prose - numbers else []
+            )
             entry += nodes.Text(cell) if isinstance(cell, str) else cell
             row += entry
         return row

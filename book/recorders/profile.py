@@ -13,13 +13,16 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from book.recorders.limits import finished
 from book.recorders.profile_calls import MARK
 from book.recorders.profile_metrics import SECTIONS, asked, numbers
 from kernels.measure.results import facts, file_name, write
 
+ENVIRONMENT = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""No compilers under the profiler."""
 OPTIONS = "--clock-control none --profile-from-start off --csv --page raw --print-units base"
 
 
@@ -61,28 +64,41 @@ def sizes(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
+def listed() -> list[str]:
+    """The words of Nsight Compute's list of metrics, all their names among them."""
+    return subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True).stdout.split()
+
+
+def under_ncu(
+    program: Sequence[str], table: Path, metrics: Iterable[str], sections: Iterable[str], seconds: float | None = None
+) -> int:
+    """Run a Python program under Nsight Compute, which writes a table; the exit status. A run that takes longer than so many
+    seconds is ended, and what it had measured is lost."""
+    options = itertools.chain(OPTIONS.split(), *(("--section", section) for section in sections))
+    command = ["ncu", *options, "--metrics", ",".join(metrics), "--log-file", str(table), sys.executable, *program]
+    return finished(subprocess.Popen(command, env=ENVIRONMENT, start_new_session=True), seconds)
+
+
 def profile() -> list[dict]:
     """Every call with its kernels."""
-    listed = subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True).stdout.split()
-    options = itertools.chain(OPTIONS.split(), *(("--section", section) for section in SECTIONS))
     with tempfile.TemporaryDirectory() as folder:
         made, table = Path(folder) / "calls.json", Path(folder) / "table.csv"
-        command = ["ncu", *options, "--metrics", ",".join(asked(listed)), "--log-file", str(table)]
-        environment = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no compilers under the profiler
-        run = subprocess.run(
-            [*command, sys.executable, "-m", "book.recorders.profile_calls", str(made)], env=environment
-        )
-        if run.returncode or not made.exists():
+        status = under_ncu(["-m", "book.recorders.profile_calls", str(made)], table, asked(listed()), SECTIONS)
+        if status or not made.exists():
             said = table.read_text()[-2000:] if table.exists() else ""
-            raise SystemExit(f"Nsight Compute stopped with {run.returncode}:\n{said}")
+            raise SystemExit(f"Nsight Compute stopped with {status}:\n{said}")
         fields, kernels = json.loads(made.read_text()), kernels_of_calls(table.read_text())
     return [call | {"kernels": call_kernels} for call, call_kernels in zip(fields, kernels, strict=True)]
 
 
-if __name__ == "__main__":
+def machine() -> dict:
+    """The facts of the machine, with the version of Nsight Compute."""
     about = facts()
-    version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
-    about["versions"]["ncu"] = next(
-        (line.split()[1] for line in version.splitlines() if line.startswith("Version")), None
-    )
+    lines = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.splitlines()
+    about["versions"]["ncu"] = next((line.split()[1] for line in lines if line.startswith("Version")), None)
+    return about
+
+
+if __name__ == "__main__":
+    about = machine()
     write(Path(sys.argv[1]) / file_name(about["gpu"]), {"machine": about}, "profiles", profile())

@@ -1,6 +1,6 @@
 """The calls that are profiled. As a program, it makes each of them once with the profiler on:
 
-python -m book.recorders.profile.calls FILE     writes the fields of the calls, in order, to FILE
+python -m book.recorders.profile_calls FILE     writes the fields of the calls, in order, to FILE
 """
 
 import json
@@ -66,21 +66,37 @@ def accesses(device: str) -> Iterator[tuple[dict, Callable[[], object]]]:
             yield {"group": group, "case": key}, CASES[group][key].launch(device).run
 
 
-def profile_all() -> list[dict]:
+def warm(call: Callable[[], object]) -> None:
+    """Twice without the profiler: compilers finish, and allocations are cached."""
+    for _ in range(2):
+        call()
+    torch.cuda.synchronize()
+
+
+def profiler() -> Callable[[Callable[[], object]], None]:
+    """What makes a call with the profiler on, after a mark."""
     mark = RawKernel(f'extern "C" __global__ void {MARK}(int* nothing) {{}}', MARK)
     nothing = torch.zeros(1, dtype=torch.int32, device="cuda")
     mark((1,), (1,), (nothing,))
-    made = []
-    for calls in (accesses("cuda"), layer_norms("cuda")):
-        for fields, call in calls:
-            for _ in range(2):  # compilers finish, and allocations are cached
-                call()
-            torch.cuda.synchronize()
-            torch.cuda.cudart().cudaProfilerStart()
+
+    def profiled(call: Callable[[], object]) -> None:
+        torch.cuda.cudart().cudaProfilerStart()
+        try:
             mark((1,), (1,), (nothing,))
             call()
             torch.cuda.synchronize()
+        finally:
             torch.cuda.cudart().cudaProfilerStop()
+
+    return profiled
+
+
+def profile_all() -> list[dict]:
+    profiled, made = profiler(), []
+    for calls in (accesses("cuda"), layer_norms("cuda")):
+        for fields, call in calls:
+            warm(call)
+            profiled(call)
             made.append(fields)
             print(f"profiled {len(made)}: {' '.join(map(str, fields.values()))}", file=sys.stderr, flush=True)
         torch.cuda.empty_cache()

@@ -7,6 +7,7 @@ from kernels.measure.recorded.profile import COLUMNS
 
 _DIRECT = {
     "dram_percent": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "tensor_percent": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
     "l1_hit_percent": "l1tex__t_sector_hit_rate.pct",
     "l2_hit_percent": "lts__t_sector_hit_rate.pct",
     "load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
@@ -21,22 +22,20 @@ _DIRECT = {
     "instructions": "smsp__inst_executed.sum",
     "lanes": "smsp__thread_inst_executed_per_inst_executed.ratio",
 }
-_DERIVED = (
-    "gpu__time_duration.sum",
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-    "launch__shared_mem_per_block_static",
-    "launch__shared_mem_per_block_dynamic",
-)
+_TIME, _READ, _WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"
+_SHARED = ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic")
+_DERIVED = {"us": (_TIME,), "dram_mb": (_READ, _WRITTEN), "dram_read_mb": (_READ,), "shared_bytes": _SHARED}
 _STALL = re.compile(r"smsp__average_warps?_issue_stalled_((?!\w*not_issued)\w+)_per_issue_active\.ratio")
 SECTIONS = ("LaunchStats", "Occupancy", "WarpStateStats")
 TOP_STALLS = 4
 
 
-def asked(there: Iterable[str]) -> list[str]:
-    """The metrics to ask for: those that this Nsight Compute has, by its list; what a launch has is in the sections."""
-    there = set(there)
-    wanted = [*_DIRECT.values(), *_DERIVED]
+def asked(there: Iterable[str], columns: Iterable[str] = COLUMNS) -> list[str]:
+    """The metrics to ask for, for these columns: those that this Nsight Compute has, by its list. Stalls and what a launch has
+    are in the sections."""
+    there, columns = set(there), set(columns)
+    metrics = {column: (metric,) for column, metric in _DIRECT.items()} | _DERIVED
+    wanted = dict.fromkeys(metric for column, of in metrics.items() if column in columns for metric in of)
     return [name for name in wanted if name.split(".")[0] in there and not name.startswith("launch__")]
 
 
@@ -47,7 +46,7 @@ def numbers(row: dict[str, str]) -> dict[str, object]:
         text = row.get(metric, "").replace(",", "")
         return float(text) if text and text[0].isdigit() else None
 
-    ns, read, written, *shared = map(value, _DERIVED)
+    ns, read, written, *shared = map(value, (_TIME, _READ, _WRITTEN, *_SHARED))
     found = {"us": ns and ns / 1e3, "dram_read_mb": read and read / 1e6}
     found["dram_mb"] = None if read is None or written is None else (read + written) / 1e6
     found["shared_bytes"] = sum(each or 0 for each in shared)

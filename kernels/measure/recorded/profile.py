@@ -14,6 +14,7 @@ COLUMNS = {
     "dram_mb": "megabytes read and written in the GPU's memory",
     "dram_read_mb": "megabytes read there",
     "dram_percent": "percent of the most that memory can move in that time, by its clock and width",
+    "tensor_percent": "percent of cycles in which the tensor cores were at work",
     "l1_hit_percent": "percent of sectors that were in the multiprocessor's own cache",
     "l2_hit_percent": "percent of sectors that were in the cache that all share",
     "load_requests": "loads from global memory, one a warp and instruction",
@@ -48,8 +49,35 @@ STALLS = {
     "imc_miss": "a constant or a kernel's argument to be fetched",
     "branch_resolving": "the place to go on after a branch",
     "dispatch_stall": "the dispatcher, for reasons of its own",
+    "gmma": "the tensor cores, with products that a warp group shares",
+    "warpgroup_arrive": "the other warps of its group, before they multiply together",
+    "sleeping": "the end of a sleep that it asked for",
+    "tex_throttle": "a place in the queue of textures",
+    "misc": "something that Nsight Compute has no name for",
 }
 """What a warp waits for, by Nsight Compute's names of the reasons."""
+
+WAITS = {
+    "long_scoreboard": "global memory",
+    "short_scoreboard": "shared memory",
+    "barrier": "barrier",
+    "membar": "fence",
+    "lg_throttle": "queue of global memory",
+    "mio_throttle": "queue of shared memory",
+    "math_pipe_throttle": "arithmetic unit",
+    "wait": "own last instruction",
+    "drain": "stores at the end",
+    "no_instruction": "instruction fetch",
+    "imc_miss": "constant",
+    "branch_resolving": "branch",
+    "dispatch_stall": "dispatcher",
+    "gmma": "tensor cores",
+    "warpgroup_arrive": "warp group",
+    "sleeping": "sleep",
+    "tex_throttle": "queue of textures",
+    "misc": "unnamed",
+}
+"""The same in a word or two, for tables; without the two of STALLS in which a warp is ready."""
 
 
 def stored(gpu: str) -> dict:
