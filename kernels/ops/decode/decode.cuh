@@ -17,7 +17,6 @@ struct Pages {
         : table(tables ? tables + (long long)b * columns : nullptr), only(b), many(many), size(size)
     {
     }
-    __device__ int page(int j) const { return table ? table[j / size] : only; }
     __device__ bool has(int page) const { return 0 <= page && page < many; }
     __device__ int2 place(int j) const  // the page, and the row in it
     {

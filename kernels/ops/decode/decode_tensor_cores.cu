@@ -14,38 +14,32 @@
 
 constexpr int HEADS = 8, TILE = 16;  // columns and rows of a product
 
-// 16 bytes of a row, which are not read, but zeros, where there is no row, and behind its end.
+// 16 bytes of the row at `from + row` for a row that there is, up to its end; zeros elsewhere, where nothing is read.
 template <typename T>
-__device__ uint4 load_vector(const T* row, int column, int D)
+__device__ uint4 load_vector(const T* from, long long row, int column, int D)
 {
-    return row && column < D ? *(const uint4*)(row + column) : uint4{};
+    return row >= 0 && column < D ? *(const uint4*)(from + row + column) : uint4{};
 }
 
-template <typename T>
-__device__ const T* of_lane(const T* row, int lane)
-{
-    return (const T*)__shfl_sync(0xffffffff, (unsigned long long)row, lane);
-}
-
-// A lane's vectors of keys g and g + 8 of each tile: of each 32 features those from 8t on.
+// A lane's vectors of keys g and g + 8 of each tile: of each 32 features those from 8t on. Lane j knows the row of key j.
 template <int TILES, int CHUNKS, typename T>
-__device__ void load_keys(uint4 (&keys)[TILES][CHUNKS][2], const T* row, int D)
+__device__ void load_keys(uint4 (&keys)[TILES][CHUNKS][2], const T* k, long long row, int D)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     for (int i = 0; i < 2 * TILES; ++i) {
-        const T* key = of_lane(row, 8 * i + g);
-        for (int c = 0; c < CHUNKS; ++c) keys[i / 2][c][i % 2] = load_vector(key, 32 * c + 8 * t, D);
+        const long long key = __shfl_sync(0xffffffff, row, 8 * i + g);
+        for (int c = 0; c < CHUNKS; ++c) keys[i / 2][c][i % 2] = load_vector(k, key, 32 * c + 8 * t, D);
     }
 }
 
 // And of the values of keys 2t, 2t + 1, 2t + 8 and 2t + 9: of each 64 features those from 8g on.
 template <int TILES, int CHUNKS, typename T>
-__device__ void load_values(uint4 (&values)[TILES][CHUNKS][4], const T* row, int D)
+__device__ void load_values(uint4 (&values)[TILES][CHUNKS][4], const T* v, long long row, int D)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     for (int i = 0; i < 4 * TILES; ++i) {
-        const T* value = of_lane(row, i / 2 * 8 + 2 * t + i % 2);
-        for (int c = 0; c < CHUNKS; ++c) values[i / 4][c][i % 4] = load_vector(value, 64 * c + 8 * g, D);
+        const long long value = __shfl_sync(0xffffffff, row, i / 2 * 8 + 2 * t + i % 2);
+        for (int c = 0; c < CHUNKS; ++c) values[i / 4][c][i % 4] = load_vector(v, value, 64 * c + 8 * g, D);
     }
 }
 
@@ -110,20 +104,23 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     }
     __syncthreads();
 
-    // Where a lane's own key is. A table is asked a turn ahead, and what it says is used when that has come.
-    int own = begin + warp * TOGETHER + lane % TOGETHER, page = own < end ? pages.page(own) : -1;
+    // A lane knows where one key is. The table is asked a turn ahead: its answer has come when it is used.
+    int own = begin + warp * TOGETHER + lane % TOGETHER, page, place;
     bool outside = false;
-    auto row = [&](const T* from, long long page_stride, long long key_stride) -> const T* {
-        outside |= own < end && !pages.has(page);
-        return own < end && pages.has(page) ? from + page * page_stride + own % size * key_stride : nullptr;
+    auto look_up = [&] {
+        page = b, place = own;
+        if (pages.table && own < end) page = pages.table[own / size], place = own % size;
+    };
+    auto row = [&](long long page_stride, long long key_stride) {
+        const bool there = own < end && pages.has(page);
+        outside |= own < end && !there;
+        return there ? page * page_stride + place * key_stride : -1;
     };
     uint4 keys[TILES][WIDTH / 32][2], of_keys[TILES][WIDTH / 64][4];
-    load_keys(keys, row(k, k_page, k_key), D);
-    load_values(of_keys, row(v, v_page, v_key), D);
-    auto look_up = [&] {
-        own += APART;
-        if (own < end) page = pages.page(own);
-    };
+    look_up();
+    load_keys(keys, k, row(k_page, k_key), D);
+    load_values(of_keys, v, row(v_page, v_key), D);
+    own += APART;
     look_up();
 
     float sums[WIDTH / 16][4] = {};
@@ -131,24 +128,27 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     for (int first = begin + warp * TOGETHER; first < end; first += APART) {
         float scores[TILES][4] = {};
         multiply_keys(scores, keys, queries);
-        load_keys(keys, row(k, k_page, k_key), D);
-        float fade[2];
-        for (int h = 0; h < 2; ++h) {
-            float largest = part[h].largest, sum = 0.0f;
-            for (int i = 0; i < 2 * TILES; ++i) {
-                float& score = scores[i / 2][i % 2 * 2 + h];
-                score = first + 8 * i + g < end ? score * scale : LOWEST;
-                largest = fmaxf(largest, score);
+        bool larger = false;
+        for (int i = 0; i < 4 * TILES; ++i) {
+            float& score = scores[i / 4][i % 4];
+            score = first + i / 2 * 8 + g < end ? score * scale : LOWEST;
+            larger |= score > part[i % 2].largest;
+        }
+        if (__any_sync(0xffffffff, larger))
+            for (int h = 0; h < 2; ++h) {
+                float largest = part[h].largest;
+                for (int i = 0; i < 2 * TILES; ++i) largest = fmaxf(largest, scores[i / 2][i % 2 * 2 + h]);
+                for (int apart = 4; apart < 32; apart *= 2)
+                    largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, apart));
+                const float fade = exp_for<T>(part[h].largest - largest);
+                part[h] = {largest, part[h].sum * fade};
+                for (auto& tile : sums) tile[h] *= fade, tile[h + 2] *= fade;
             }
-            for (int apart = 4; apart < 32; apart *= 2)
-                largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, apart));
-            for (int i = 0; i < 2 * TILES; ++i) {
-                float& score = scores[i / 2][i % 2 * 2 + h];
-                score = first + 8 * i + g < end ? exp_for<T>(score - largest) : 0.0f;
-                sum += score;
-            }
-            fade[h] = exp_for<T>(part[h].largest - largest);
-            part[h] = {largest, part[h].sum * fade[h] + sum};
+        load_keys(keys, k, row(k_page, k_key), D);
+        for (int i = 0; i < 4 * TILES; ++i) {
+            float& score = scores[i / 4][i % 4];
+            score = first + i / 2 * 8 + g < end ? exp_for<T>(score - part[i % 2].largest) : 0.0f;
+            part[i % 2].sum += score;
         }
         unsigned weights[TILES][2];
         for (int i = 0; i < 2 * TILES; ++i) {
@@ -156,11 +156,11 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
             from_float2(pair, {scores[i / 2][i % 2 * 2], scores[i / 2][i % 2 * 2 + 1]});
             weights[i / 2][i % 2] = transposed(*(unsigned*)&pair);
         }
-        for (auto& tile : sums)
-            for (int i = 0; i < 4; ++i) tile[i] *= fade[i % 2];
         multiply_values<T>(sums, of_keys, weights);
-        load_values(of_keys, row(v, v_page, v_key), D);
+        const long long of_key = row(v_page, v_key);
+        own += APART;
         look_up();
+        load_values(of_keys, v, of_key, D);
         __syncwarp();  // or the compiler keeps the queries in registers
     }
     assert(!outside && "table");
