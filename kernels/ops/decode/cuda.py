@@ -76,9 +76,14 @@ def registers_block(q, k, v) -> Block:
     return Block(launch, heads, 32 * WARPS)
 
 
+def fits_tensor_cores(q, k, v) -> bool:
+    """Half types, in rows that are whole vectors, on a GPU from sm_80 on."""
+    return q.itemsize == 2 and heads_in_vectors(k, v) and "bfloat16" in target(q.device).features
+
+
 def tensor_cores_block(q, k, v) -> Block:
-    """Float32, rows that are no whole vectors, and GPUs before sm_80 are left to the rung before."""
-    if q.itemsize != 2 or not heads_in_vectors(k, v) or "bfloat16" not in target(q.device).features:
+    """Where it does not fit, that of the rung before."""
+    if not fits_tensor_cores(q, k, v):
         return registers_block(q, k, v)
     wide = -(-q.shape[2] // 64) * 64
     warps, tiles, together = SHAPES[wide]

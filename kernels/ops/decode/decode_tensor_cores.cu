@@ -1,20 +1,20 @@
 // Level 5: decoding on tensor cores, with no key or value in shared memory. A block has a part of a sequence's keys, as in
-// decode_registers, and a warp TILES tiles of 16 of them at a time, for up to eight query heads of a group. The rows of a product
-// are 16 keys, or 16 features of their values; its columns are the heads. A lane multiplies 16 bytes of a row as they come from
-// memory: they stand for other features than in a matrix written out, and they do so in both factors.
+// decode_registers, and a warp TILES tiles of 16 of them at a time, for up to eight query heads of a group. The rows of a
+// product are 16 keys, or 16 features of their values, and its columns the heads. A lane multiplies 16 bytes of a row as they
+// come from memory: there they stand for other features than in a matrix written out, but in both factors for the same.
 //
-// When a warp waits for keys, it has asked for their values, too; when it has multiplied keys or values, it asks for the next. No
-// warp waits for another until the end.
+// Before a warp waits for a tile, it has asked for keys and values; when it has multiplied the ones or the others, it asks for
+// the next: before that its registers have no room. No warp waits for another until the end.
 //
-// q is B×H×D, contiguous. Rows of the cache are whole vectors of 16 bytes. T is __half or __nv_bfloat16, and WIDTH is D rounded
-// up to a multiple of 64. The rest is as in decode.cu, whose decode_join makes one of the parts.
+// q is B×H×D, contiguous. Rows of the cache are whole vectors of 16 bytes. T is __half or __nv_bfloat16, WIDTH is D rounded up
+// to a multiple of 64. The rest is as in decode.cu, whose decode_join makes one of the parts.
 
 #include "decode.cuh"
 #include "mma.cuh"
 
 constexpr int HEADS = 8, TILE = 16;  // columns and rows of a product
 
-// 16 bytes of the row at `from + row` for a row that there is, up to its end; zeros elsewhere, where nothing is read.
+// 16 bytes of the row at `from + row`. Behind its end, and where there is none, at -1, nothing is read, and they are zeros.
 template <typename T>
 __device__ uint4 load_vector(const T* from, long long row, int column, int D)
 {
@@ -43,9 +43,10 @@ __device__ void load_values(uint4 (&values)[TILES][CHUNKS][4], const T* v, long 
     }
 }
 
-// Row g of `scores` is key g, column 2t head 2t: those of every lane's products.
+// A lane's scores of a tile are those of key g and heads 2t and 2t + 1, then those of key g + 8.
 template <typename T, int TILES, int CHUNKS, int LENGTH>
-__device__ void multiply_keys(float (&scores)[TILES][4], const uint4 (&keys)[TILES][CHUNKS][2], const T (&queries)[HEADS][LENGTH])
+__device__ void multiply_keys(float (&scores)[TILES][4], const uint4 (&keys)[TILES][CHUNKS][2],
+                              const T (&queries)[HEADS][LENGTH])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     for (int c = 0; c < CHUNKS; ++c) {
@@ -58,8 +59,8 @@ __device__ void multiply_keys(float (&scores)[TILES][4], const uint4 (&keys)[TIL
     }
 }
 
-// Rows g and g + 8 of sums[4c + w] are features 64c + 8g + 2w and the next. They lie in a word of each value, of which two keys
-// make two words of two keys.
+// Rows g and g + 8 of the product 4c + w are features 64c + 8g + 2w and the next, and its columns heads. The two features are a
+// word of each key's value; two keys' words, taken apart, make a word of two keys for either feature.
 template <typename T, int TILES, int CHUNKS>
 __device__ void multiply_values(float (&sums)[4 * CHUNKS][4], const uint4 (&values)[TILES][CHUNKS][4],
                                 const unsigned (&weights)[TILES][2])
@@ -83,10 +84,10 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
                         long long v_head, int H, int GROUP, int D, int columns, int many, int size, float scale)
 {
     constexpr int TOGETHER = TILES * TILE, APART = WARPS * TOGETHER;  // keys of a warp; from its turn to the next
-    constexpr int PAD = 32;  // rows of queries two by two begin in different banks
+    constexpr int PAD = 32;  // a row of queries begins half way around the banks from the one before
     static_assert(TOGETHER <= 32, "a lane looks up one key");
     __shared__ __align__(16) T queries[HEADS][WIDTH + PAD];
-    __shared__ float sums_of[WARPS][HEADS][WIDTH];
+    __shared__ __align__(8) float sums_of[WARPS][HEADS][WIDTH];
     __shared__ Part parts_of[WARPS][HEADS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int b = blockIdx.y / (H / GROUP), head = blockIdx.y % (H / GROUP);
@@ -95,33 +96,34 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     if (begin >= end) return;  // whole blocks
     const Pages pages(tables, b, columns, many, size);
     const int heads = min(HEADS, GROUP - (int)blockIdx.z * HEADS);
-    const long long query = (long long)b * H + head * GROUP + blockIdx.z * HEADS;
+    const int query = b * H + head * GROUP + blockIdx.z * HEADS;
     k += head * k_head;
     v += head * v_head;
     for (int i = threadIdx.x; i < HEADS * WIDTH; i += blockDim.x) {
         const int h = i / WIDTH, d = i % WIDTH;
-        queries[h][d] = h < heads && d < D ? q[(query + h) * D + d] : (T)0.0f;
+        queries[h][d] = h < heads && d < D ? q[(long long)(query + h) * D + d] : (T)0.0f;
     }
     __syncthreads();
 
-    // A lane knows where one key is. The table is asked a turn ahead: its answer has come when it is used.
-    int own = begin + warp * TOGETHER + lane % TOGETHER, page, place;
+    // A lane knows where one key of each turn is. The table is asked a turn ahead: its answer has come when it is used. A page
+    // out of range is not read, and named at the end: a call that fails, within the loop, would take registers from it.
+    int page = b, place;
     bool outside = false;
-    auto look_up = [&] {
-        page = b, place = own;
-        if (pages.table && own < end) page = pages.table[own / size], place = own % size;
+    auto look_up = [&](int key) {
+        place = key;
+        if (pages.table && key < end) page = pages.table[key / size], place = key % size;
     };
-    auto row = [&](long long page_stride, long long key_stride) {
-        const bool there = own < end && pages.has(page);
-        outside |= own < end && !there;
+    auto row = [&](int key, long long page_stride, long long key_stride) {
+        const bool there = key < end && pages.has(page);
+        outside |= key < end && !there;
         return there ? page * page_stride + place * key_stride : -1;
     };
-    uint4 keys[TILES][WIDTH / 32][2], of_keys[TILES][WIDTH / 64][4];
-    look_up();
-    load_keys(keys, k, row(k_page, k_key), D);
-    load_values(of_keys, v, row(v_page, v_key), D);
-    own += APART;
-    look_up();
+    uint4 keys[TILES][WIDTH / 32][2], of_keys[TILES][WIDTH / 64][4];  // what is on its way, of a turn
+    const int own = begin + warp * TOGETHER + lane % TOGETHER;
+    look_up(own);
+    load_keys(keys, k, row(own, k_page, k_key), D);
+    load_values(of_keys, v, row(own, v_page, v_key), D);
+    look_up(own + APART);
 
     float sums[WIDTH / 16][4] = {};
     Part part[2];  // of heads 2t and 2t + 1; the sum is over this lane's keys
@@ -134,7 +136,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
             score = first + i / 2 * 8 + g < end ? score * scale : LOWEST;
             larger |= score > part[i % 2].largest;
         }
-        if (__any_sync(0xffffffff, larger))
+        if (__any_sync(0xffffffff, larger))  // soon it is rare
             for (int h = 0; h < 2; ++h) {
                 float largest = part[h].largest;
                 for (int i = 0; i < 2 * TILES; ++i) largest = fmaxf(largest, scores[i / 2][i % 2 * 2 + h]);
@@ -144,7 +146,8 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
                 part[h] = {largest, part[h].sum * fade};
                 for (auto& tile : sums) tile[h] *= fade, tile[h + 2] *= fade;
             }
-        load_keys(keys, k, row(k_page, k_key), D);
+        const int next = first + APART + lane % TOGETHER;
+        load_keys(keys, k, row(next, k_page, k_key), D);
         for (int i = 0; i < 4 * TILES; ++i) {
             float& score = scores[i / 4][i % 4];
             score = first + i / 2 * 8 + g < end ? exp_for<T>(score - part[i % 2].largest) : 0.0f;
@@ -157,11 +160,10 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
             weights[i / 2][i % 2] = transposed(*(unsigned*)&pair);
         }
         multiply_values<T>(sums, of_keys, weights);
-        const long long of_key = row(v_page, v_key);
-        own += APART;
-        look_up();
+        const long long of_key = row(next, v_page, v_key);
+        look_up(next + APART);  // its branch keeps the loads behind it where the values before have left their registers
         load_values(of_keys, v, of_key, D);
-        __syncwarp();  // or the compiler keeps the queries in registers
+        __syncwarp();  // or the compiler keeps the queries in registers, too
     }
     assert(!outside && "table");
 
@@ -174,7 +176,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     __syncthreads();
     for (int i = threadIdx.x; i < heads * WIDTH; i += blockDim.x) {
         const int h = i / WIDTH, d = i % WIDTH;
-        const long long at = (query + h) * gridDim.x + blockIdx.x;
+        const long long at = (long long)(query + h) * gridDim.x + blockIdx.x;
         Part whole;
         for (int w = 0; w < WARPS; ++w) whole.largest = fmaxf(whole.largest, parts_of[w][h].largest);
         float sum = 0.0f;
