@@ -84,10 +84,9 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
                         long long v_head, int H, int GROUP, int D, int columns, int many, int size, float scale)
 {
     constexpr int TOGETHER = TILES * TILE, APART = WARPS * TOGETHER;  // keys of a warp; from its turn to the next
-    constexpr int PAD = 32;  // a row of queries begins half way around the banks from the one before
     static_assert(TOGETHER <= 32, "a lane looks up one key");
-    __shared__ __align__(16) T queries[HEADS][WIDTH + PAD];
-    __shared__ __align__(8) float sums_of[WARPS][HEADS][WIDTH];
+    __shared__ __align__(16) T queries[HEADS][WIDTH + 32];  // each row begins half way around the banks from the one before
+    __shared__ __align__(8) float sums_of[WARPS][HEADS][WIDTH + 2];  // and these in other banks
     __shared__ Part parts_of[WARPS][HEADS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int b = blockIdx.y / (H / GROUP), head = blockIdx.y % (H / GROUP);
@@ -99,11 +98,6 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     const int query = b * H + head * GROUP + blockIdx.z * HEADS;
     k += head * k_head;
     v += head * v_head;
-    for (int i = threadIdx.x; i < HEADS * WIDTH; i += blockDim.x) {
-        const int h = i / WIDTH, d = i % WIDTH;
-        queries[h][d] = h < heads && d < D ? q[(long long)(query + h) * D + d] : (T)0.0f;
-    }
-    __syncthreads();
 
     // A lane knows where one key of each turn is. The table is asked a turn ahead: its answer has come when it is used. A page
     // out of range is not read, and named at the end: a call that fails, within the loop, would take registers from it.
@@ -121,9 +115,16 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     uint4 keys[TILES][WIDTH / 32][2], of_keys[TILES][WIDTH / 64][4];  // what is on its way, of a turn
     const int own = begin + warp * TOGETHER + lane % TOGETHER;
     look_up(own);
+    __syncthreads();  // or the compiler is not sure that all lanes are here
     load_keys(keys, k, row(own, k_page, k_key), D);
     load_values(of_keys, v, row(own, v_page, v_key), D);
     look_up(own + APART);
+#pragma unroll
+    for (int i = 0; i < HEADS * WIDTH; i += 32 * WARPS) {
+        const int h = (i + threadIdx.x) / WIDTH, d = (i + threadIdx.x) % WIDTH;
+        queries[h][d] = h < heads && d < D ? q[(long long)(query + h) * D + d] : (T)0.0f;
+    }
+    __syncthreads();
 
     float sums[WIDTH / 16][4] = {};
     Part part[2];  // of heads 2t and 2t + 1; the sum is over this lane's keys
