@@ -52,8 +52,8 @@ def on_tensor_cores(old, new):
 
 
 wrong = partial(variant, SIGNATURE, __file__, forward=decode)
-UNSCALED_PARTS = edited(cuda.split, "expf(parts[2 * i] - whole.largest)", "1.0f")
-LAST_PART = edited(cuda.split, "for (int i = 0; i < used; ++i) {", "for (int i = 0; i < max(used - 1, 1); ++i) {")
+UNSCALED_PARTS = edited(cuda.split, "expf(own.largest - whole.largest)", "1.0f")
+LAST_PART = edited(cuda.split, "i + a < used && lane", "i + a < max(used - 1, 1) && lane")
 STALE = edited(cuda.split, "sums[c] *= fade;", ";")
 STALE_SUM = edited(cuda.warp, "part.sum * fade + warp_sum(weight)", "part.sum + warp_sum(weight)")
 SAME_ROW = edited(cuda.split, "return {page, j % size};", "return {page, j % size / 2};")
