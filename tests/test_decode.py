@@ -32,6 +32,22 @@ def test_the_last_query_of_attention_has_the_same_result(variant):
 
 
 @each_rung(OP)
+@pytest.mark.parametrize("D", [72, 128])
+def test_a_score_far_above_all_others_gives_its_value(variant, D):
+    """Exactly, so an element that goes to another key, head or feature shows."""
+    B, H, S = 3, 4, 40
+    target = (torch.arange(B * H, device=DEVICE).view(B, H) * 7 + 3) % S
+    k = 30 * torch.eye(S, D, device=DEVICE).expand(B, 2, S, D)
+    q = 30 * torch.eye(S, D, device=DEVICE)[target]
+    random = torch.Generator().manual_seed(0)
+    v = torch.randn(B, 2, S, D, generator=random).to(DEVICE).bfloat16()
+    y, lse = variant(q.bfloat16(), k.bfloat16(), v, lengths(*[S] * B), None, 1.0)
+    rows = target[..., None, None].expand(B, H, 1, D)
+    assert torch.equal(y, v.repeat_interleave(2, 1).gather(2, rows)[:, :, 0])
+    torch.testing.assert_close(lse, torch.full_like(lse, 900))
+
+
+@each_rung(OP)
 def test_pages_anywhere_and_in_two_sequences_give_the_same_bits(variant):
     """Of levels 4 and 5; the order of PyTorch's additions goes by strides."""
     same = torch.equal if variant.level >= 4 else torch.allclose
@@ -84,11 +100,12 @@ def test_lengths_and_pages_out_of_range_are_named(level):
 
 
 @pytest.mark.skipif(DEVICE == "cuda", reason="there an assertion takes the GPU from the process")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @each_rung(OP, [one for one in OP.variants if one.level == 5])
-def test_the_kernel_asserts_what_the_host_cannot_look_at(variant, monkeypatch):
+def test_the_kernel_asserts_what_the_host_cannot_look_at(variant, dtype, monkeypatch):
     """Triton's interpreter leaves assertions out."""
     monkeypatch.setattr("kernels.arguments.known", lambda value: False)
-    q, k, v = inputs(S=6, kv_heads=4)
+    q, k, v = (one.to(dtype) for one in inputs(S=6, kv_heads=4))
     with pytest.raises(LaunchError, match="lengths"):
         variant(q, k, v, lengths(2, 7))
     table = torch.tensor([[0, 1], [0, 2]], dtype=torch.int32)

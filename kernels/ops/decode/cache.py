@@ -15,15 +15,16 @@ def in_pages(cache: torch.Tensor, table: torch.Tensor | None) -> torch.Tensor:
     return pages if pages.stride(3) == 1 or pages.shape[3] == 1 else pages.contiguous()
 
 
-def parts(blocks: int, k: torch.Tensor, table: torch.Tensor | None) -> int:
+def parts(blocks: int, k: torch.Tensor, table: torch.Tensor | None, together: int = BLOCKS) -> int:
     """Into how many the keys of each sequence are divided, however many it has: as many as fill the GPU.
 
     Args:
         blocks: of a launch without parts, one for each sequence and group of heads.
         k: as in_pages gives it.
+        together: blocks of a multiprocessor.
     """
     capacity = k.shape[1] * (1 if table is None else table.shape[1])
-    wanted = BLOCKS * multiprocessors(k.device) // blocks
+    wanted = together * multiprocessors(k.device) // blocks
     return max(min(wanted, capacity // FEWEST), 1)
 
 

@@ -1,12 +1,16 @@
 """Level 5: the Python side of decode.cu."""
 
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from kernels.cuda.kernel import Kernel
 from kernels.cuda.rows import power_of_2_from
 from kernels.cuda.template import kernel
+from kernels.machine import target
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
 from kernels.ops.decode.native import SIGNATURE
@@ -17,6 +21,9 @@ FILE = Path(__file__).with_name("decode.cu")
 REGISTERS_FILE = Path(__file__).with_name("decode_registers.cu")
 HEADS, WARPS = 8, 4  # of a block: query heads at most, as decode.cu has it, and warps at least, which copy
 REGISTER_HEADS = 4  # whose features and sums fit in the registers of decode_registers
+TENSOR_CORES_FILE = Path(__file__).with_name("decode_tensor_cores.cu")
+SHAPES = {64: (4, 2, 4), 128: (4, 2, 2), 192: (4, 1, 2), 256: (4, 1, 2)}
+"""Of decode_tensor_cores, by WIDTH: warps of a block, tiles that a warp takes at a time, and blocks of a multiprocessor."""
 
 
 def width(D: int) -> int:
@@ -47,42 +54,82 @@ def warp(q, k, v, lengths, table, scale):
     return y, lse
 
 
-def group_of(q, k, table) -> int:
-    """How many query heads share a head of keys."""
-    return q.shape[1] // k.shape[1 if table is None else 2]
+class Block(NamedTuple):
+    """Of a kernel that has a part of the keys: the query heads that a block has at most, its threads, and how many of them a
+    multiprocessor takes."""
+
+    launch: Kernel
+    heads: int
+    threads: int
+    together: int = cache.BLOCKS
 
 
-def split(q, k, v, lengths, table, scale):
-    threads = 32 * max(min(group_of(q, k, table), HEADS), WARPS)
-    return by_parts(FILE, "decode_split", HEADS, threads, (), q, k, v, lengths, table, scale)
+def split_block(q, k, v) -> Block:
+    group = q.shape[1] // k.shape[2]
+    launch = kernel(FILE, "decode_split", q.dtype, pack(k, v), width(q.shape[2]))
+    return Block(launch, HEADS, 32 * max(min(group, HEADS), WARPS))
 
 
-def registers(q, k, v, lengths, table, scale):
-    heads = min(power_of_2_from(group_of(q, k, table)), REGISTER_HEADS)
-    return by_parts(REGISTERS_FILE, "decode_registers", heads, 32 * WARPS, (heads,), q, k, v, lengths, table, scale)
+def registers_block(q, k, v) -> Block:
+    heads = min(power_of_2_from(q.shape[1] // k.shape[2]), REGISTER_HEADS)
+    launch = kernel(REGISTERS_FILE, "decode_registers", q.dtype, pack(k, v), width(q.shape[2]), heads)
+    return Block(launch, heads, 32 * WARPS)
 
 
-def by_parts(file, name, most, threads, parameters, q, k, v, lengths, table, scale):
-    """By a kernel that has a part of the keys and at most so many query heads a block, and by decode_join."""
+def fits_tensor_cores(q, k, v) -> bool:
+    """Half types, in rows that are whole vectors, on a GPU from sm_80 on."""
+    return q.itemsize == 2 and heads_in_vectors(k, v) and "bfloat16" in target(q.device).features
+
+
+def tensor_cores_block(q, k, v) -> Block:
+    """Where it does not fit, that of the rung before."""
+    if not fits_tensor_cores(q, k, v):
+        return registers_block(q, k, v)
+    wide = -(-q.shape[2] // 64) * 64
+    warps, tiles, together = SHAPES[wide]
+    launch = kernel(TENSOR_CORES_FILE, "decode_tensor_cores", q.dtype, wide, warps, tiles, together)
+    return Block(launch, HEADS, 32 * warps, together)
+
+
+def pack(k, v) -> int:
+    """Elements that one load takes."""
+    return 16 // k.itemsize if heads_in_vectors(k, v) else 1
+
+
+def by_parts(block, q, k, v, lengths, table, scale):
+    """By the kernel of `block(q, k, v)`, and by decode_join."""
     y, lse = SIGNATURE.empty_outputs(q)
     if not (queries := lse.numel()):
         return y, lse
     q, k, v, lengths, table = tensors = contiguous(q, k, v, lengths, table)
     (B, H, D), heads = q.shape, k.shape[2]
+    launch, most, threads, together = block(q, k, v)
     blocks = -(-H // heads // most)
-    many = parts(B * heads * blocks, k, table)
+    many = parts(B * heads * blocks, k, table, together)
     values = torch.empty((B, H, many, D), dtype=torch.float32, device=q.device)
     softmax_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
-    size = 16 // q.itemsize if heads_in_vectors(k, v) else 1
-    arguments = (*tensors, values, softmax_parts, *numbers(q, k, v, table, scale))
-    kernel(file, name, q.dtype, size, width(D), *parameters)((many, B * heads, blocks), (threads,), arguments)
+    launch((many, B * heads, blocks), (threads,), (*tensors, values, softmax_parts, *numbers(q, k, v, table, scale)))
     join = kernel(FILE, "decode_join", q.dtype, width(D))
     join((-(-queries // 4),), (128,), (values, softmax_parts, lengths, y, lse, queries, H, D, many))
     return y, lse
 
 
+split = partial(by_parts, split_block)
+registers = partial(by_parts, registers_block)
+tensor_cores = partial(by_parts, tensor_cores_block)
+
 FORWARD = (
     rung(5, "warp", warp, "a warp a query, which reads all of its keys", FILE, cache),
     rung(5, "split", split, "parts of the keys, each read once for a group of heads", FILE, cache),
     rung(5, "registers", registers, "parts that go from memory to registers", REGISTERS_FILE, FILE, cache),
+    rung(
+        5,
+        "tensor_cores",
+        tensor_cores,
+        "products on tensor cores, of vectors as they come from memory",
+        TENSOR_CORES_FILE,
+        REGISTERS_FILE,
+        FILE,
+        cache,
+    ),
 )

@@ -137,27 +137,39 @@ __global__ void __launch_bounds__(32 * HEADS)
     if (lane == 0) parts[2 * at + 1] = part.sum;
 }
 
-// A warp has a query, and adds up its parts in order, each scaled to the largest score of all.
+// A warp has a query, and adds up its parts in order, each scaled to the largest score of all. A lane knows how one part of 32 is
+// scaled, and a few features of every part.
 template <typename T, int WIDTH>
 __global__ void __launch_bounds__(128)
     decode_join(const float* values, const float* parts, const int* lengths, T* y, float* lse,
                 int queries, int H, int D, int many)
 {
-    constexpr int EACH = (WIDTH + 31) / 32;
+    constexpr int EACH = (WIDTH + 31) / 32, AHEAD = 8;  // parts that have been asked for before the first is added
     const int lane = threadIdx.x % 32, query = blockIdx.x * 4 + threadIdx.x / 32;
     if (query >= queries) return;  // whole warps
     const int length = lengths[query / H], share = keys_of_part(length, many), used = (length + share - 1) / share;
+    const Part* part = (const Part*)parts + (long long)query * many;
     values += (long long)query * many * D;
-    parts += 2LL * query * many;
 
     float sums[EACH] = {};
     Part whole;
-    for (int i = 0; i < used; ++i) whole.largest = fmaxf(whole.largest, parts[2 * i]);
-    for (int i = 0; i < used; ++i) {
-        const float fade = expf(parts[2 * i] - whole.largest);
-        whole.sum += fade * parts[2 * i + 1];
-        for (int c = 0; c < EACH; ++c)
-            if (lane + 32 * c < D) sums[c] += fade * values[(long long)i * D + lane + 32 * c];
+    for (int i = lane; i < used; i += 32) whole.largest = fmaxf(whole.largest, part[i].largest);
+    whole.largest = warp_max(whole.largest);
+    for (int first = 0; first < used; first += 32) {
+        Part own;
+        if (first + lane < used) own = part[first + lane];
+        const float fade = expf(own.largest - whole.largest);
+        whole.sum += warp_sum(fade * own.sum);
+        for (int i = first; i < min(first + 32, used); i += AHEAD) {
+            float come[AHEAD][EACH] = {};
+            for (int a = 0; a < AHEAD; ++a)
+                for (int c = 0; c < EACH; ++c)
+                    if (i + a < used && lane + 32 * c < D) come[a][c] = values[(long long)(i + a) * D + lane + 32 * c];
+            for (int a = 0; a < AHEAD; ++a) {
+                const float factor = __shfl_sync(0xffffffff, fade, i + a - first);
+                for (int c = 0; c < EACH; ++c) sums[c] += factor * come[a][c];
+            }
+        }
     }
     store_query(y + (long long)query * D, lse + query, sums, whole, D);
 }

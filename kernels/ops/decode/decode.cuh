@@ -17,6 +17,7 @@ struct Pages {
         : table(tables ? tables + (long long)b * columns : nullptr), only(b), many(many), size(size)
     {
     }
+    __device__ bool has(int page) const { return 0 <= page && page < many; }
     __device__ int2 place(int j) const  // the page, and the row in it
     {
         if (!table) return {only, j};

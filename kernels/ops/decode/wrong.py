@@ -45,14 +45,24 @@ def pages_in_turn(q, k, v, lengths, table, scale):
     return decode(q, k, v, lengths, table, scale)
 
 
+def on_tensor_cores(old, new):
+    """The rung `tensor_cores` with another text, where it does not leave the work to the one before."""
+    rung = edited(cuda.tensor_cores, old, new)
+    return lambda q, k, v, *others: (rung if cuda.fits_tensor_cores(q, k, v) else decode)(q, k, v, *others)
+
+
 wrong = partial(variant, SIGNATURE, __file__, forward=decode)
-UNSCALED_PARTS = edited(cuda.split, "expf(parts[2 * i] - whole.largest)", "1.0f")
-LAST_PART = edited(cuda.split, "for (int i = 0; i < used; ++i) {", "for (int i = 0; i < max(used - 1, 1); ++i) {")
+UNSCALED_PARTS = edited(cuda.split, "expf(own.largest - whole.largest)", "1.0f")
+LAST_PART = edited(cuda.split, "i + a < used && lane", "i + a < max(used - 1, 1) && lane")
 STALE = edited(cuda.split, "sums[c] *= fade;", ";")
 STALE_SUM = edited(cuda.warp, "part.sum * fade + warp_sum(weight)", "part.sum + warp_sum(weight)")
 SAME_ROW = edited(cuda.split, "return {page, j % size};", "return {page, j % size / 2};")
 STALE_REGISTERS = edited(cuda.registers, "sums[h][i] *= fade;", ";")
 UNSCALED_WARPS = edited(cuda.registers, "sum += fade * sums_of[w][h][d];", "sum += sums_of[w][h][d];")
+HALVES = "__byte_perm(words[0], words[1], 0x{}), __byte_perm(words[0], words[1], 0x{})"
+STALE_TILES = on_tensor_cores("tile[h] *= fade, tile[h + 2] *= fade;", ";")
+NEXT_FEATURE = on_tensor_cores(HALVES.format("5410", "7632"), HALVES.format("7632", "5410"))
+UNTURNED = on_tensor_cores("= transposed(*(unsigned*)&pair);", "= *(unsigned*)&pair;")
 FIRST_OF_GROUP = edited(cuda.split, "(float)q[query * D + d]", "(float)q[(query - warp) * D + d]")
 VARIANTS = (
     wrong(1, "base-2", "gives the LSE in base 2", forward=lse_of_base_2),
@@ -65,6 +75,9 @@ VARIANTS = (
     wrong(5, "last-part", "leaves the last part out", forward=LAST_PART),
     wrong(5, "stale-values", "a larger score does not make the values so far fade", forward=STALE),
     wrong(5, "stale-registers", "the same, of values in registers", forward=STALE_REGISTERS),
+    wrong(5, "stale-tiles", "the same, of values in the registers of tensor cores", forward=STALE_TILES),
+    wrong(5, "next-feature", "takes two features of two keys crosswise", forward=NEXT_FEATURE),
+    wrong(5, "unturned", "multiplies weights in the lanes where the scores were left", forward=UNTURNED),
     wrong(5, "unscaled-warps", "adds up warps that are scaled to different scores", forward=UNSCALED_WARPS),
     wrong(5, "stale-sum", "a larger score does not make the sum so far fade", forward=STALE_SUM),
     wrong(5, "half-a-page", "reads every second row of a page twice", forward=SAME_ROW),
