@@ -29,8 +29,8 @@ JOBS = 8
 """Processes that compile at once."""
 POINTS = 24
 """Of a process. One that ends early costs the call at which it did, and the start of another."""
-START = 45
-"""Seconds without which no process is begun: it imports torch and compiles."""
+START = 90
+"""Seconds without which no process is begun: it imports torch and compiles, and its table is written."""
 WRITING = 30
 """Seconds that Nsight Compute is given for its table after the last call."""
 
@@ -89,6 +89,9 @@ def profile(points: list[dict], metrics: Sequence[str], seconds: float) -> tuple
         status = under_ncu(program(points, Path(folder), seconds), table, metrics, SECTIONS, seconds + WRITING)
         made = json.loads(path.read_text()) if path.exists() else []
         kernels, lost = [], f"no kernel in the table of Nsight Compute, which stopped with {status}"
+        if not made:  # it had no time, or Nsight Compute did not begin
+            first = next(iter(points[0]["contestants"].values()))
+            return {}, {misses.key(first): f"{named(first)}: {lost}"}
         if table.exists() and any(one["marked"] for one in made):
             try:
                 kernels = kernels_of_calls(table.read_text())

@@ -22,8 +22,9 @@ REGISTERS_FILE = Path(__file__).with_name("decode_registers.cu")
 HEADS, WARPS = 8, 4  # of a block: query heads at most, as decode.cu has it, and warps at least, which copy
 REGISTER_HEADS = 4  # whose features and sums fit in the registers of decode_registers
 TENSOR_CORES_FILE = Path(__file__).with_name("decode_tensor_cores.cu")
-SHAPES = {64: (4, 2, 4), 128: (4, 2, 2), 192: (4, 1, 2), 256: (4, 1, 2)}
-"""Of decode_tensor_cores, by WIDTH: warps of a block, tiles that a warp takes at a time, and blocks of a multiprocessor."""
+SHAPES = {64: (8, 1, 2), 128: (8, 2, 1), 192: (4, 1, 2), 256: (4, 1, 2)}
+"""Of decode_tensor_cores, by WIDTH: warps of a block, tiles that a warp takes at a time, and blocks of a multiprocessor. What
+others take stands in book/results/tried/decode_tiles.json; no other of 192 is timed."""
 
 
 def width(D: int) -> int:

@@ -5,6 +5,7 @@ import torch
 import triton
 import triton.language as tl
 
+from kernels.machine import target
 from kernels.ops.decode import cache
 from kernels.ops.decode.cache import in_pages, parts, strides
 from kernels.ops.decode.native import SIGNATURE
@@ -12,7 +13,10 @@ from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
 
 LOG2_E = tl.constexpr(1.4426950408889634)  # exp(x) = exp2(x · log2 e), and a GPU has exp2
-TILE, FLOAT_TILE = 4_096, 2_048  # values of keys that are read at once: half types, float32
+LARGE_TILE, TILE, FLOAT_TILE = 16_384, 4_096, 2_048
+"""Values of keys that are read at once: half types, where there is LARGE_BYTES of shared memory and where there is less, and
+float32. What others take stands in book/results/tried/decode_tiles.json."""
+LARGE_BYTES = 160 << 10
 MOST_HEADS = 64
 SLOTS = 16  # parts that are joined at once
 
@@ -106,11 +110,15 @@ def decode_join_kernel(
     tl.store(lse_ptr + query, tl.where(none, float("-inf"), (largest + tl.log2(total)) / LOG2_E))
 
 
-def tile(D: int, group: int, itemsize: int) -> dict[str, int]:
-    wide = max(triton.next_power_of_2(D), 16)
-    keys = (FLOAT_TILE if itemsize == 4 else TILE) // wide
+def tile(D: int, group: int, q: torch.Tensor) -> tuple[dict[str, int], int]:
+    """And how many programs a multiprocessor is to have."""
+    wide, large = max(triton.next_power_of_2(D), 16), target(q.device).shared_bytes_per_block >= LARGE_BYTES
+    values, most, stages = (LARGE_TILE, 128, 2) if large else (TILE, 64, 3)
+    if q.itemsize == 4:
+        values, most, stages = FLOAT_TILE, 64, 1
     heads = min(max(triton.next_power_of_2(group), 16), MOST_HEADS)
-    return {"KEYS": min(max(keys, 16), 64), "HEADS": heads, "BLOCK_D": wide, "STAGES": 1 if itemsize == 4 else 3}
+    options = {"KEYS": min(max(values // wide, 16), most), "HEADS": heads, "BLOCK_D": wide, "STAGES": stages}
+    return options, 2 if values == LARGE_TILE and wide > 64 else cache.BLOCKS
 
 
 def split(q, k, v, lengths, table, scale):
@@ -119,9 +127,9 @@ def split(q, k, v, lengths, table, scale):
         return y, lse
     q, k, v, lengths = q.contiguous(), in_pages(k, table), in_pages(v, table), lengths.contiguous()
     (B, H, D), (pages, size, heads, _) = q.shape, k.shape
-    options = tile(D, H // heads, q.itemsize)
+    options, together = tile(D, H // heads, q)
     blocks = triton.cdiv(H // heads, options["HEADS"])
-    many = parts(B * heads * blocks, k, table)
+    many = parts(B * heads * blocks, k, table, together)
     values = torch.empty((B, H, many, D), dtype=torch.float32, device=q.device)
     softmax_parts = torch.empty((B, H, many, 2), dtype=torch.float32, device=q.device)
     capacity = size if table is None else size * table.shape[1]
