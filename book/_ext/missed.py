@@ -12,6 +12,14 @@ from kernels.measure.recorded import misses
 from measured import OPERATIONS, OneGpu, at_points, grid, size
 
 
+MEANING = (
+    "Why is what Nsight Compute says of its longest kernel, and in brackets of the fastest peer's: the share of the rate of memory "
+    "or of the tensor cores, whichever is larger, and what a warp waits for longest, in cycles for each instruction that it "
+    "issues. The caches are cold, as they are for the times; a dash stands where nothing is recorded."
+)
+"""Of the last column."""
+
+
 class WithReasons(OneGpu):
     def reasons(self):
         """What Nsight Compute says on this GPU, by row."""
@@ -49,7 +57,8 @@ def missed(data, reasons):
     if not prose:
         columns, rows = columns[:-1], [cells[:-1] for cells in rows]
     title = nodes.paragraph(text=f"The {len(rows)} that have not reached 0.95 of either, furthest from it first:")
-    return nodes.container("", title, grid(columns, rows, "measured explained" if prose else "measured", 3, prose))
+    table = grid(columns, rows, "measured explained" if prose else "measured", 3, prose)
+    return nodes.container("", *[nodes.paragraph(text=MEANING)] * prose, title, table)
 
 
 def setup(app):
