@@ -5,8 +5,10 @@ import torch
 from rungs import DEVICE, each_rung
 
 import kernels
+from kernels import machine
 from kernels.cuda import LaunchError
-from kernels.hardware import REFERENCE_MULTIPROCESSORS
+from kernels.cuda.kernel import watched
+from kernels.hardware import REFERENCE_MULTIPROCESSORS, TARGETS
 from kernels.ops.decode.cache import parts
 from kernels.ops.decode.cases import paged
 
@@ -80,6 +82,25 @@ def test_parts_fill_the_gpu_whatever_the_lengths_are():
     assert parts(full, k, table) == parts(10 * full, k, table) == 1
     assert parts(1, k, table[:, :4]) == 2, "parts of fewer than 128 keys are not worth it"
     assert parts(1, k[:, :0], None) == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "D", "target", "kernel"),
+    [
+        ("bfloat16", 80, "sm_90", "decode_tensor_cores"),
+        ("float16", 256, "sm_80", "decode_tensor_cores"),
+        ("float16", 80, "sm_75", "decode_registers"),
+        ("float32", 80, "sm_90", "decode_registers"),
+        ("bfloat16", 81, "sm_90", "decode_registers"),
+    ],
+)
+def test_tensor_cores_take_vectors_of_half_types_and_leave_the_rest(dtype, D, target, kernel):
+    """As on a GPU, where nothing is to run."""
+    q, k, v = (one.cpu().to(getattr(torch, dtype)) for one in inputs(D=D))
+    launched = []
+    with machine.planning(TARGETS[target]), watched(lambda kernel, *launch: launched.append(kernel.name)):
+        OP["cuda/tensor_cores"](q, k, v, torch.tensor([300, 7], dtype=torch.int32))
+    assert [name.partition("<")[0] for name in launched] == [kernel, "decode_join"]
 
 
 @pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")

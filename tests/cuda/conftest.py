@@ -4,11 +4,15 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 import torch
 
-from kernels.cuda import cpu, order
+from kernels.cuda import RawModule, cpu, order
+from kernels.cuda.template import TYPES
 
 _NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: torch.cuda is not available")
 
@@ -53,6 +57,23 @@ def nvrtc():
         return core.Program(code, "c++", settings).compile("cubin", name_expressions=names)
 
     return compile
+
+
+@pytest.fixture
+def machine_code(nvrtc, tmp_path):
+    """machine_code(path, kernel, dtype, parameters, options): what NVIDIA's compiler makes of it for sm_90."""
+    triton = pytest.importorskip("triton")
+    # Triton's may be older than the compiler.
+    nvdisasm = shutil.which("nvdisasm") or Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
+
+    def disassembled(path, kernel, dtype, parameters, *options):
+        text = RawModule(path=path)._source.code
+        values = ", ".join(str(int(parameter)) for parameter in parameters)
+        cubin = tmp_path / "kernel.cubin"
+        cubin.write_bytes(bytes(nvrtc(text, options, [f"{kernel}<{TYPES[dtype]}, {values}>"]).code))
+        return subprocess.run([nvdisasm, "-hex", "-c", cubin], capture_output=True, text=True, check=True).stdout
+
+    return disassembled
 
 
 @pytest.fixture

@@ -1,18 +1,14 @@
 """Layer norm's CUDA kernels: rules of launches, rows beyond the rules, the order of sums, and the machine code."""
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
 
 from kernels import lens, machine
-from kernels.cuda import RawModule, order, queue
+from kernels.cuda import order, queue
 from kernels.cuda.kernel import watched
 from kernels.cuda.rows import VALUES
-from kernels.cuda.template import TYPES
 from kernels.hardware import REFERENCE, TARGETS
 from kernels.ops import add_rms_norm, rms_norm
 from kernels.ops.layer_norm import cuda, cuda_backward, cuda_split, native
@@ -264,23 +260,6 @@ def test_sums_come_in_the_same_order_whatever_the_order_of_threads(rung, N):
         with order(seed):
             again = rung.fn(dy, x, weight, bias, 1e-5)
         assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
-
-
-@pytest.fixture
-def machine_code(nvrtc, tmp_path):
-    """machine_code(path, kernel, dtype, parameters, options): what NVIDIA's compiler makes of it for sm_90."""
-    triton = pytest.importorskip("triton")
-    # Triton's may be older than the compiler.
-    nvdisasm = shutil.which("nvdisasm") or Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
-
-    def disassembled(path, kernel, dtype, parameters, *options):
-        text = RawModule(path=path)._source.code
-        values = ", ".join(str(int(parameter)) for parameter in parameters)
-        cubin = tmp_path / "kernel.cubin"
-        cubin.write_bytes(bytes(nvrtc(text, options, [f"{kernel}<{TYPES[dtype]}, {values}>"]).code))
-        return subprocess.run([nvdisasm, "-hex", "-c", cubin], capture_output=True, text=True, check=True).stdout
-
-    return disassembled
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

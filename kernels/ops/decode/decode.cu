@@ -4,7 +4,8 @@
 //     decode_warp    a warp has a query, and goes over all of its keys; each query head of a group reads them.
 //     decode_split   a block has a part of a sequence's keys, and reads them once, by tiles in shared memory, for all
 //                    query heads of a group, which have a warp each; decode_join makes one of the parts.
-//     decode_registers (in a file of its own)   the same parts, of which a thread keeps its features in registers.
+//     decode_registers, decode_tensor_cores (in files of their own)   the same parts, which a thread has in registers as it
+//                    loads them, multiplied by itself or by tensor cores.
 //
 // q and y are B×H×D, contiguous. The cache is in pages; they, their keys and heads lie strides apart. T is float, __half
 // or __nv_bfloat16; the arithmetic is float. WIDTH is D rounded up.
