@@ -42,6 +42,11 @@ SPILLS = {
         " operands are in registers",
     ),
     "attention_dq_kernel": ({"sm_75": 1_600, "sm_80": 180, "sm_90": 0, "": 160}, "the same, with one tile of sums"),
+    "attention_forward_kernel BLOCK=128 OTHERS=64 BLOCK_D=128 STAGES=2 num_warps=4": (
+        {"sm_90": 240},
+        "a masked tile beside 128 queries of four warps: no other tile is as fast"
+        " (book/results/tried/attention_descriptors.json)",
+    ),
     "attention_forward_kernel": ({"sm_90": 0, "": 220}, "tiles chosen for sm_90: others have fewer registers to spare"),
     "attention_backward.cu attention_dq<__half, 64, 32>": ({"sm_80": 36, "sm_90": 36}, "64 registers"),
     "attention_backward.cu attention_dq<__nv_bfloat16, 16, 32>": ({"sm_90": 36}, "48 registers"),
