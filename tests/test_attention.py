@@ -6,10 +6,14 @@ import torch
 from rungs import DEVICE, each_rung
 
 import kernels
+from kernels import machine
 from kernels.case import Case
 from kernels.check import check
+from kernels.hardware import TARGETS
 from kernels.machine import here
 from kernels.modules import GroupedQueryAttention
+from kernels.ops.attention import triton_descriptors
+from kernels.triton.launch import watched
 
 OP = kernels.operation("attention")
 
@@ -102,3 +106,44 @@ def test_the_module_computes_at_a_level_with_the_same_state(level):
     torch.testing.assert_close(ours(x), plain(x))
     (_, cache), (_, expected) = ours.with_cache(x), plain.with_cache(x)
     torch.testing.assert_close(ours.with_cache(x[:, :2], cache)[0], plain.with_cache(x[:, :2], expected)[0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "D", "target", "by"),
+    [
+        ("bfloat16", 64, "sm_90", "descriptors"),
+        ("float16", 40, "sm_90", "descriptors"),
+        ("bfloat16", 256, "sm_90", "descriptors"),
+        ("float16", 36, "sm_90", "pointers"),
+        ("float32", 64, "sm_90", "pointers"),
+        ("bfloat16", 64, "sm_80", "pointers"),
+        ("bfloat16", 64, "sm_100", "pointers"),
+        ("bfloat16", 64, "sm_120", "pointers"),
+    ],
+)
+def test_descriptors_take_vectors_of_half_types_on_hopper_and_leave_the_rest(dtype, D, target, by):
+    """As on a GPU, where nothing is to run."""
+    q, k, v = (one.cpu().to(getattr(torch, dtype)).requires_grad_() for one in inputs(Q=300, KV=200, D=D))
+    launched = {}
+
+    def seen(kernel, grid, args, options):
+        launched[kernel.fn.__name__] = "pointers" if isinstance(args[0], torch.Tensor) else "descriptors"
+
+    with machine.planning(TARGETS[target]), watched(seen):
+        y, _ = OP["triton/backward-descriptors"](q, k, v, causal=True)
+        y.backward(torch.zeros_like(y))
+    assert launched == {
+        "attention_forward_kernel": by,
+        "attention_queries_kernel": "pointers",
+        "attention_dq_kernel": by,
+        "attention_dkdv_kernel": by,
+    }
+
+
+@pytest.mark.parametrize("expanded", range(3))
+def test_descriptors_leave_expanded_heads(expanded):
+    """Whose stride is 0, which no descriptor can tell."""
+    tensors = [one.cpu().half() for one in inputs(heads=2)]
+    assert triton_descriptors.fits(*tensors)
+    tensors[expanded] = tensors[expanded][:, :1].expand(1, 2, 3, 16)
+    assert not triton_descriptors.fits(*tensors)

@@ -1,12 +1,12 @@
-"""Level 4 by TMA descriptors, for GPUs that have the Tensor Memory Accelerator (Hopper and later).
+"""Level 4 by TMA descriptors, for Hopper GPUs, the first that have the Tensor Memory Accelerator.
 
 The kernels are those of triton_forward.py and triton_backward.py; they are given descriptors in place of pointers. One thread
 asks for a tile, and hardware works out the addresses and writes it to shared memory as the tensor cores read it. Addresses take
 no registers, so that four warps hold tiles of 128 queries: two programs fit in a multiprocessor, and while one makes weights of
 scores, the other's products run.
 
-Descriptors want rows of features that begin at multiples of 16 bytes. Other tensors, float32, and GPUs without TMA or with less
-shared memory are left to the rungs before.
+Descriptors want rows of features that begin at multiples of 16 bytes. Other tensors, float32 and other GPUs are left to the
+rungs before.
 """
 
 import torch
@@ -42,17 +42,17 @@ def of_width(tiles: dict[int, tuple], D: int) -> tuple:
     return next(one for width, one in tiles.items() if width >= D)
 
 
-def described(options: dict[str, int], own: tuple, others: tuple) -> list[TensorDescriptor]:
-    """The matrices that a program has a tile of, and those whose tiles it walks over, in that order."""
-    sides = [(one, options["BLOCK"]) for one in own] + [(one, options["OTHERS"]) for one in others]
-    return [TensorDescriptor.from_tensor(one, [1, 1, rows, options["BLOCK_D"]]) for one, rows in sides]
+def described(options: dict[str, int], *matrices: tuple[torch.Tensor, str]) -> list[TensorDescriptor]:
+    """Each of the matrices by tiles of so many rows: "BLOCK" of a program's own, "OTHERS" of those that it walks over."""
+    return [TensorDescriptor.from_tensor(one, [1, 1, options[rows], options["BLOCK_D"]]) for one, rows in matrices]
 
 
 def descriptors(q, k, v, causal, window, scale):
     if not fits(q, k, v):
         return triton_forward.flash(q, k, v, causal, window, scale)
     options = tile(q.shape[2], k.shape[2], q, 1, (of_width(FORWARD_TILES, q.shape[3]),))
-    return triton_forward.forward(described(options, (q,), (k, v)), options, q, k, v, causal, window, scale)
+    given = described(options, (q, "BLOCK"), (k, "OTHERS"), (v, "OTHERS"))
+    return triton_forward.forward(given, options, q, k, v, causal, window, scale)
 
 
 def backward_descriptors(dy, q, k, v, y, state, causal, window, scale):
@@ -62,11 +62,12 @@ def backward_descriptors(dy, q, k, v, y, state, causal, window, scale):
     queries = query_statistics(dy, y.contiguous(), state.contiguous())
     matrices = *(dy, q, k, v), queries, causal, window, D**-0.5 if scale is None else scale
     of_queries = tile(Q, KV, q, 2, (of_width(DQ_TILES, D),))
+    given = described(of_queries, (dy, "BLOCK"), (q, "BLOCK"), (k, "OTHERS"), (v, "OTHERS"))
+    dq = walk_queries(given, of_queries, *matrices)
     tiles = BOUNDED_DKDV_TILES if causal or window is not None else DKDV_TILES
     of_keys = tile(KV, Q, q, 2, (of_width(tiles, D),))
-    dq = walk_queries(described(of_queries, (dy, q), (k, v)), of_queries, *matrices)
-    k_v_dy_q = described(of_keys, (k, v), (dy, q))
-    return dq, *walk_keys(None, (*k_v_dy_q[2:], *k_v_dy_q[:2]), of_keys, *matrices)
+    given = described(of_keys, (dy, "OTHERS"), (q, "OTHERS"), (k, "BLOCK"), (v, "BLOCK"))
+    return dq, *walk_keys(None, given, of_keys, *matrices)
 
 
 FORWARD = (rung(4, "descriptors", descriptors, "tiles by TMA descriptors", triton_forward, triton_tiles),)
