@@ -92,8 +92,11 @@ def torch_attention(q, k, v, causal=False, window=None, scale=None):
     shared = k.shape[1] < q.shape[1]
     plain = bool(mask.all())
     if q.numel() and k.numel():
-        ours = [one.contiguous() for one in (q, k, v)]  # on a GPU some of its kernels refuse rows that are not aligned
-        y = F.scaled_dot_product_attention(*ours, None if plain else mask | alone, scale=scale, enable_gqa=shared)
+        query, key, value = (
+            one.contiguous() for one in (q, k, v)
+        )  # a GPU's kernels may refuse rows that are not aligned
+        mask_or_none = None if plain else mask | alone
+        y = F.scaled_dot_product_attention(query, key, value, mask_or_none, scale=scale, enable_gqa=shared)
     else:  # where PyTorch's own has given None on a GPU
         y = reference(q, k, v, causal, window, scale)[0].to(q.dtype)
     keys = k.detach().float().repeat_interleave(q.shape[1] // k.shape[1], 1)
