@@ -56,3 +56,26 @@ __device__ int keys_of_part(int length, int parts)
     const int together = KEYS * parts;
     return max((length + together - 1) / together, 1) * KEYS;
 }
+
+// Of a block's queries, from `query` on: what its warps have of them, joined, is the part that it leaves.
+template <int WIDTH, int WARPS, int HEADS, int ROW>
+__device__ void leave_part(float* values, float* parts, const float (&sums_of)[WARPS][HEADS][ROW],
+                           const Part (&parts_of)[WARPS][HEADS], long long query, int heads, int D)
+{
+    __syncthreads();
+    for (int i = threadIdx.x; i < heads * WIDTH; i += blockDim.x) {
+        const int h = i / WIDTH, d = i % WIDTH;
+        const long long at = (query + h) * gridDim.x + blockIdx.x;
+        Part whole;
+        for (int w = 0; w < WARPS; ++w) whole.largest = fmaxf(whole.largest, parts_of[w][h].largest);
+        float sum = 0.0f;
+        for (int w = 0; w < WARPS; ++w) {
+            const float fade = expf(parts_of[w][h].largest - whole.largest);
+            whole.sum += fade * parts_of[w][h].sum;
+            sum += fade * sums_of[w][h][d];
+        }
+        if (d < D) values[at * D + d] = sum;
+        if (d == 0) parts[2 * at] = whole.largest;
+        if (d == 0) parts[2 * at + 1] = whole.sum;
+    }
+}

@@ -174,20 +174,5 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
         for (int apart = 4; apart < 32; apart *= 2) part[h].sum += __shfl_xor_sync(0xffffffff, part[h].sum, apart);
         if (g == 0) parts_of[warp][2 * t + h] = part[h];
     }
-    __syncthreads();
-    for (int i = threadIdx.x; i < heads * WIDTH; i += blockDim.x) {
-        const int h = i / WIDTH, d = i % WIDTH;
-        const long long at = (long long)(query + h) * gridDim.x + blockIdx.x;
-        Part whole;
-        for (int w = 0; w < WARPS; ++w) whole.largest = fmaxf(whole.largest, parts_of[w][h].largest);
-        float sum = 0.0f;
-        for (int w = 0; w < WARPS; ++w) {
-            const float fade = expf(parts_of[w][h].largest - whole.largest);
-            whole.sum += fade * parts_of[w][h].sum;
-            sum += fade * sums_of[w][h][d];
-        }
-        if (d < D) values[at * D + d] = sum;
-        if (d == 0) parts[2 * at] = whole.largest;
-        if (d == 0) parts[2 * at + 1] = whole.sum;
-    }
+    leave_part<WIDTH>(values, parts, sums_of, parts_of, query, heads, D);
 }
