@@ -13,8 +13,8 @@ from measured import OPERATIONS, OneGpu, at_points, grid, size
 
 MEANING = (
     "Why is what Nsight Compute says of its longest kernel, and in brackets of the fastest peer's: the share of the rate of "
-    "memory or of the tensor cores, whichever is larger, and what a warp waits for longest, in cycles for each instruction that "
-    "it issues. The caches are cold, as they are for the times; a dash stands where nothing is recorded."
+    "memory or of the tensor cores, whichever is larger, and what a warp waits for longest, in cycles for each instruction "
+    "that it issues. The caches are cold, as they are for the times; a dash stands where nothing is recorded."
 )
 """Of the last column."""
 
