@@ -56,7 +56,7 @@ def missed(data, reasons):
     if not prose:
         columns, rows = columns[:-1], [cells[:-1] for cells in rows]
     title = nodes.paragraph(text=f"The {len(rows)} that have not reached 0.95 of either, furthest from it first:")
-    table = grid(columns, rows, "measured explained" if prose else "measured", 3, prose)
+    table = grid(columns, rows, "measured explained", 3, prose)
     return nodes.container("", *[nodes.paragraph(text=MEANING)] * prose, title, table)
 
 
