@@ -140,6 +140,14 @@ def test_a_slow_call_is_told_from_a_slow_compiler(monkeypatch):
     assert rounds.slow(kinds, calls, lambda seed: {}, lambda name, data: data) == {"slow": "a call takes 0.25 s"}
 
 
+def test_two_endless_calls_are_enough(monkeypatch):
+    monkeypatch.setattr(rounds.torch.cuda, "synchronize", lambda: None)
+    clock = iter([0.0, 20.0, 20.0, 38.0])
+    monkeypatch.setattr(rounds.time, "perf_counter", lambda: next(clock))
+    found = rounds.slow({"loop": "variant"}, {"loop": lambda data: None}, lambda seed: {}, lambda name, data: data)
+    assert found == {"loop": "a call takes 18 s"}
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a graph is captured on a GPU only")
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_every_variant_is_captured_and_its_last_output_is_right(direction):
