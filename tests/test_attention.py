@@ -30,6 +30,19 @@ def test_a_query_without_keys_is_zero_and_has_no_gradient(variant):
     assert all(one.grad.isfinite().all() and one.grad.any() for one in (q, k, v))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@each_rung(OP)
+def test_scores_far_below_zero_have_a_gradient(variant, dtype):
+    """Tiles are filled up with zeros, whose scores are far above these."""
+    q, k, v = (one.to(dtype) for one in inputs(Q=5, KV=3))
+    q, k = q / 8 + 6, k / 8 - 6
+    q, k, v = (one.requires_grad_() for one in (q, k, v))
+    variant(q, k, v)[0].float().square().sum().backward()
+    expected = torch.autograd.grad(OP.reference(q, k, v)[0].square().sum(), (q, k, v))
+    for one, gradient in zip((q, k, v), expected, strict=True):
+        torch.testing.assert_close(one.grad, gradient, rtol=0.1, atol=0.05)
+
+
 def products_have_one_order():
     """Whether products and their transposes are added up alike. Triton's interpreter multiplies by NumPy."""
     q, k, _ = (one[0, 0].numpy() for one in inputs(Q=24, KV=24, D=32))

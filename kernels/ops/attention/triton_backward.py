@@ -151,6 +151,8 @@ def add_queries(
         if dq_ptr is not None:
             lanes = tl.arange(0, BLOCK_D)
             sums = dq_ptr + rows.to(tl.int64)[:, None] * D + lanes[None, :]
+            # Behind the last key a score is 0: far above all others its weight is infinite, and 0 · inf is NaN.
+            ds = tl.where((columns < KV)[:, None], ds, 0.0)
             dq_tile = tl.dot(tl.trans(ds), k, input_precision="ieee")
             tl.atomic_add(sums, dq_tile, mask=(rows < end)[:, None] & (lanes < D)[None, :], sem="relaxed")
     return dk, dv
