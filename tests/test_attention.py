@@ -10,6 +10,7 @@ from kernels.case import Case
 from kernels.check import check
 from kernels.machine import here
 from kernels.modules import GroupedQueryAttention
+from kernels.ops.attention.triton_tiles import lines
 
 OP = kernels.operation("attention")
 
@@ -41,6 +42,12 @@ def test_scores_far_below_zero_have_a_gradient(variant, dtype):
     expected = torch.autograd.grad(OP.reference(q, k, v)[0].square().sum(), (q, k, v))
     for one, gradient in zip((q, k, v), expected, strict=True):
         torch.testing.assert_close(one.grad, gradient, rtol=0.1, atol=0.05)
+
+
+def test_rows_too_far_apart_for_32_bits_are_copied():
+    for apart, copied in ((1 << 24, False), ((1 << 24) + 8, True)):
+        x = torch.empty_strided((1, 1, 128, 16), (1 << 40, 1 << 40, apart, 1), device="meta")
+        assert (lines(x) is not x) == copied and lines(x).stride(2) * 127 < 2**31
 
 
 def products_have_one_order():

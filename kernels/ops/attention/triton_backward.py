@@ -203,7 +203,7 @@ def attention_dkdv_kernel(
 
 
 def query_statistics(dy, y, state) -> torch.Tensor:
-    B, H, Q, D = y.shape
+    dy, (B, H, Q, D) = lines(dy), y.shape
     queries = y.new_empty((3, B, H, Q), dtype=torch.float32)
     grid, sizes = (triton.cdiv(Q, 32), B * H), {"D": D, "BLOCK": 32, "BLOCK_D": side(D, 256)}
     launch(attention_queries_kernel, grid, dy, y, state, queries, *places(dy), H, Q, **sizes, num_warps=4)

@@ -23,6 +23,8 @@ FLOAT_TILES = ((32, 32, 8, 1), (32, 16, 8, 1), (16, 16, 8, 1), (8, 16, 8, 1))
 """The same without tensor cores, where Triton unrolls every product: larger tiles do not fit in the registers."""
 FLOAT_BYTES = REFERENCE.static_shared_bytes_per_block
 """Of shared memory, for the tiles among FLOAT_TILES: what every target has, and some to spare."""
+FARTHEST = 1 << 24
+"""Elements from a row to the next: the places of the 128 rows of a tile are counted in 32 bits."""
 
 
 @triton.jit
@@ -110,8 +112,8 @@ def tile(own: int, others: int, q: torch.Tensor, tensors: int, tiles: Sequence) 
 
 
 def lines(x: torch.Tensor) -> torch.Tensor:
-    """x, whose features are neighbours; a copy only where they are not."""
-    return x if x.stride(3) == 1 or x.shape[3] == 1 else x.contiguous()
+    """x, whose features are neighbours, and whose rows are at most FARTHEST apart; a copy only where they are not."""
+    return x if (x.stride(3) == 1 or x.shape[3] == 1) and x.stride(2) <= FARTHEST else x.contiguous()
 
 
 def places(*tensors: torch.Tensor) -> list[int]:
