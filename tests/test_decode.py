@@ -9,6 +9,7 @@ from kernels import machine
 from kernels.cuda import LaunchError
 from kernels.cuda.kernel import watched
 from kernels.hardware import REFERENCE_MULTIPROCESSORS, TARGETS
+from kernels.ops.decode import triton
 from kernels.ops.decode.cache import parts
 from kernels.ops.decode.cases import paged
 
@@ -101,6 +102,18 @@ def test_tensor_cores_take_vectors_of_half_types_and_leave_the_rest(dtype, D, ta
     with machine.planning(TARGETS[target]), watched(lambda kernel, *launch: launched.append(kernel.name)):
         OP["cuda/tensor_cores"](q, k, v, torch.tensor([300, 7], dtype=torch.int32))
     assert [name.partition("<")[0] for name in launched] == [kernel, "decode_join"]
+
+
+def test_many_wide_heads_fit_in_the_shared_memory_of_every_target():
+    """Compiled for sm_75, 64 heads of 256 features took 80 KiB, and 86,272 bytes in float32."""
+    for name, target in TARGETS.items():
+        for dtype in (torch.float32, torch.float16):
+            for D, group in ((256, 64), (129, 200), (128, 64)):
+                with machine.planning(target):
+                    options, _ = triton.tile(D, group, torch.empty(1, group, D, dtype=dtype))
+                sums = 5 * options["HEADS"] * options["BLOCK_D"]
+                assert sums <= target.shared_bytes_per_block, f"{name} {dtype} {D}: {options}"
+                assert options["HEADS"] == (32 if name == "sm_75" and D > 128 else 64)
 
 
 @pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")

@@ -116,7 +116,9 @@ def tile(D: int, group: int, q: torch.Tensor) -> tuple[dict[str, int], int]:
     values, most, stages = (LARGE_TILE, 128, 2) if large else (TILE, 64, 3)
     if q.itemsize == 4:
         values, most, stages = FLOAT_TILE, 64, 1
-    heads = min(max(triton.next_power_of_2(group), 16), MOST_HEADS)
+    # The sums of all heads pass through shared memory, beside what is in it.
+    most_heads = MOST_HEADS if 5 * MOST_HEADS * wide <= target(q.device).shared_bytes_per_block else MOST_HEADS // 2
+    heads = min(max(triton.next_power_of_2(group), 16), most_heads)
     options = {"KEYS": min(max(values // wide, 16), most), "HEADS": heads, "BLOCK_D": wide, "STAGES": stages}
     return options, 2 if values == LARGE_TILE and wide > 64 else cache.BLOCKS
 
