@@ -10,7 +10,9 @@ from kernels.case import Case
 from kernels.check import check
 from kernels.machine import here
 from kernels.modules import GroupedQueryAttention
+from kernels.ops.attention import triton_backward, triton_forward, triton_one_walk, triton_tiles
 from kernels.ops.attention.triton_tiles import lines
+from kernels.triton.launch import launch
 
 OP = kernels.operation("attention")
 
@@ -48,6 +50,25 @@ def test_rows_too_far_apart_for_32_bits_are_copied():
     for apart, copied in ((1 << 24, False), ((1 << 24) + 8, True)):
         x = torch.empty_strided((1, 1, 128, 16), (1 << 40, 1 << 40, apart, 1), device="meta")
         assert (lines(x) is not x) == copied and lines(x).stride(2) * 127 < 2**31
+
+
+@each_rung(OP, [one for one in OP.variants if one.level == 4])
+def test_more_heads_than_a_grid_takes_are_several_launches(variant, monkeypatch):
+    case = Case((3, 2, 20, 16), "float16", sizes={"kv_heads": 1}, params={"causal": True})
+    given, grids = OP.inputs(case, DEVICE), []
+    expected = OP.results(variant.fn, given, "qkv", OP.incoming(case, OP.results(OP.baseline, given)))
+    monkeypatch.setattr(triton_tiles, "LAUNCH_GRID", (2**31 - 1, 5, 5))
+    launches = [triton_backward, triton_forward, triton_one_walk]
+    for one in launches:
+        monkeypatch.setattr(
+            one,
+            "launch",
+            lambda kernel, grid, *args, **options: (grids.append(grid), launch(kernel, grid, *args, **options)),
+        )
+    found = OP.results(variant.fn, given, "qkv", OP.incoming(case, OP.results(OP.baseline, given)))
+    assert {grid[1] for grid in grids if len(grid) > 1} == {1, 2, 4}
+    for name, one in found.items():
+        torch.testing.assert_close(one, expected[name])
 
 
 def products_have_one_order():

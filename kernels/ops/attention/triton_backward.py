@@ -17,6 +17,8 @@ from kernels.operation import Variant
 from kernels.ops.attention import triton_tiles
 from kernels.ops.attention.triton_tiles import (
     LOG2_E,
+    beyond_grid,
+    by_sequences,
     in_band,
     lines,
     load_rows,
@@ -236,6 +238,8 @@ def walk_queries(given, options, dy, q, k, v, queries, causal, window, scale) ->
 
 
 def two_walks(dy, q, k, v, y, state, causal, window, scale):
+    if beyond_grid(q):
+        return by_sequences(two_walks, dy, q, k, v, y, state, causal, window, scale)
     Q, KV = q.shape[2], k.shape[2]
     if not q.numel() or not k.numel():
         return tuple(empty_contiguous(one).zero_() for one in (q, k, v))

@@ -1,12 +1,12 @@
 """What the Triton kernels of attention share: tiles of rows, who sees whom, and how large tiles are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import triton
 import triton.language as tl
 
-from kernels.hardware import REFERENCE
+from kernels.hardware import LAUNCH_GRID, REFERENCE
 from kernels.machine import target
 from kernels.ops.attention.band import band
 
@@ -119,6 +119,19 @@ def lines(x: torch.Tensor) -> torch.Tensor:
 def places(*tensors: torch.Tensor) -> list[int]:
     """Strides of batches, heads and rows of each."""
     return [stride for one in tensors for stride in one.stride()[:3]]
+
+
+def beyond_grid(q: torch.Tensor) -> bool:
+    """Whether there are more matrices than a grid has places for in its second dimension."""
+    return q.shape[0] * q.shape[1] > LAUNCH_GRID[1] and q.shape[0] > 1
+
+
+def by_sequences(fn: Callable, *args) -> tuple[torch.Tensor, ...]:
+    """fn(*args), of which the first tensors are B×H×…, of as many sequences at a time as a grid takes."""
+    most = max(LAUNCH_GRID[1] // args[0].shape[1], 1)
+    tensors = [one.split(most) for one in args if isinstance(one, torch.Tensor)]
+    others = args[len(tensors) :]
+    return tuple(map(torch.cat, zip(*(fn(*some, *others) for some in zip(*tensors, strict=True)), strict=True)))
 
 
 def numbers(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int | None) -> tuple[int, ...]:
