@@ -9,9 +9,10 @@ from kernels import machine
 from kernels.cuda import LaunchError
 from kernels.cuda.kernel import watched
 from kernels.hardware import REFERENCE_MULTIPROCESSORS, TARGETS
-from kernels.ops.decode import triton
+from kernels.ops.decode import cache, triton
 from kernels.ops.decode.cache import parts
 from kernels.ops.decode.cases import paged
+from kernels.triton.launch import watched as watched_triton
 
 OP = kernels.operation("decode")
 
@@ -83,6 +84,23 @@ def test_parts_fill_the_gpu_whatever_the_lengths_are():
     assert parts(full, k, table) == parts(10 * full, k, table) == 1
     assert parts(1, k, table[:, :4]) == 2, "parts of fewer than 128 keys are not worth it"
     assert parts(1, k[:, :0], None) == 1
+
+
+@each_rung(OP, [one for one in OP.variants if one.level >= 4])
+def test_more_heads_than_a_grid_takes_are_several_launches(variant, monkeypatch):
+    """Those with parts: the others have a grid of one dimension."""
+    monkeypatch.setattr(cache, "LAUNCH_GRID", (2**31 - 1, 5, 5))
+    grids = []
+    for table in (None, torch.arange(45, device=DEVICE).view(3, 15).int()):
+        q, k, v = (one.half() for one in inputs(B=3))
+        if table is not None:
+            k, v = (paged(one, 20, torch.arange(45, device=DEVICE)) for one in (k, v))
+        given = (q, k, v, lengths(300, 0, 171), table)
+        with (watched if variant.level == 5 else watched_triton)(lambda kernel, grid, *others: grids.append(grid)):
+            variant(*given)
+        assert {grid[1] for grid in grids if len(grid) > 1} - {1} == ({4, 2} if variant.name != "warp" else set())
+        for one, expected in zip(variant(*given), OP["native"](*given), strict=True):
+            torch.testing.assert_close(one, expected, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize(

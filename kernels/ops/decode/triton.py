@@ -7,7 +7,7 @@ import triton.language as tl
 
 from kernels.machine import target
 from kernels.ops.decode import cache
-from kernels.ops.decode.cache import in_pages, parts, strides
+from kernels.ops.decode.cache import beyond_grid, by_sequences, in_pages, parts, strides
 from kernels.ops.decode.native import SIGNATURE
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
@@ -124,6 +124,8 @@ def tile(D: int, group: int, q: torch.Tensor) -> tuple[dict[str, int], int]:
 
 
 def split(q, k, v, lengths, table, scale):
+    if beyond_grid(q, k, table):
+        return by_sequences(split, q, k, v, lengths, table, scale)
     y, lse = SIGNATURE.empty_outputs(q)
     if not y.numel():
         return y, lse
