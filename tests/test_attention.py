@@ -12,8 +12,9 @@ from kernels.check import check
 from kernels.hardware import TARGETS
 from kernels.machine import here
 from kernels.modules import GroupedQueryAttention
-from kernels.ops.attention import triton_descriptors
-from kernels.triton.launch import watched
+from kernels.ops.attention import triton_backward, triton_descriptors, triton_forward, triton_one_walk, triton_tiles
+from kernels.ops.attention.triton_tiles import lines
+from kernels.triton.launch import launch, watched
 
 OP = kernels.operation("attention")
 
@@ -32,6 +33,44 @@ def test_a_query_without_keys_is_zero_and_has_no_gradient(variant):
     assert not y[:, :, :3].any() and not q.grad[:, :, :3].any()
     assert lse[0, 0].isneginf().tolist() == [True, True, True, False, False]
     assert all(one.grad.isfinite().all() and one.grad.any() for one in (q, k, v))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@each_rung(OP)
+def test_scores_far_below_zero_have_a_gradient(variant, dtype):
+    """Tiles are filled up with zeros, whose scores are far above these."""
+    q, k, v = (one.to(dtype) for one in inputs(Q=5, KV=3))
+    q, k = q / 8 + 6, k / 8 - 6
+    q, k, v = (one.requires_grad_() for one in (q, k, v))
+    variant(q, k, v)[0].float().square().sum().backward()
+    expected = torch.autograd.grad(OP.reference(q, k, v)[0].square().sum(), (q, k, v))
+    for one, gradient in zip((q, k, v), expected, strict=True):
+        torch.testing.assert_close(one.grad, gradient, rtol=0.1, atol=0.05)
+
+
+def test_rows_too_far_apart_for_32_bits_are_copied():
+    for apart, copied in ((1 << 24, False), ((1 << 24) + 8, True)):
+        x = torch.empty_strided((1, 1, 128, 16), (1 << 40, 1 << 40, apart, 1), device="meta")
+        assert (lines(x) is not x) == copied and lines(x).stride(2) * 127 < 2**31
+
+
+@each_rung(OP, [one for one in OP.variants if one.level == 4])
+def test_more_heads_than_a_grid_takes_are_several_launches(variant, monkeypatch):
+    case = Case((3, 2, 20, 16), "float16", sizes={"kv_heads": 1}, params={"causal": True})
+    given, grids = OP.inputs(case, DEVICE), []
+    expected = OP.results(variant.fn, given, "qkv", OP.incoming(case, OP.results(OP.baseline, given)))
+    monkeypatch.setattr(triton_tiles, "LAUNCH_GRID", (2**31 - 1, 5, 5))
+    launches = [triton_backward, triton_forward, triton_one_walk]
+    for one in launches:
+        monkeypatch.setattr(
+            one,
+            "launch",
+            lambda kernel, grid, *args, **options: (grids.append(grid), launch(kernel, grid, *args, **options)),
+        )
+    found = OP.results(variant.fn, given, "qkv", OP.incoming(case, OP.results(OP.baseline, given)))
+    assert {grid[1] for grid in grids if len(grid) > 1} == {1, 2, 4}
+    for name, one in found.items():
+        torch.testing.assert_close(one, expected[name])
 
 
 def products_have_one_order():

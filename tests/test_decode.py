@@ -9,8 +9,10 @@ from kernels import machine
 from kernels.cuda import LaunchError
 from kernels.cuda.kernel import watched
 from kernels.hardware import REFERENCE_MULTIPROCESSORS, TARGETS
+from kernels.ops.decode import cache, triton
 from kernels.ops.decode.cache import parts
 from kernels.ops.decode.cases import paged
+from kernels.triton.launch import watched as watched_triton
 
 OP = kernels.operation("decode")
 
@@ -84,6 +86,23 @@ def test_parts_fill_the_gpu_whatever_the_lengths_are():
     assert parts(1, k[:, :0], None) == 1
 
 
+@each_rung(OP, [one for one in OP.variants if one.level >= 4])
+def test_more_heads_than_a_grid_takes_are_several_launches(variant, monkeypatch):
+    """Those with parts: the others have a grid of one dimension."""
+    monkeypatch.setattr(cache, "LAUNCH_GRID", (2**31 - 1, 5, 5))
+    grids = []
+    for table in (None, torch.arange(45, device=DEVICE).view(3, 15).int()):
+        q, k, v = (one.half() for one in inputs(B=3))
+        if table is not None:
+            k, v = (paged(one, 20, torch.arange(45, device=DEVICE)) for one in (k, v))
+        given = (q, k, v, lengths(300, 0, 171), table)
+        with (watched if variant.level == 5 else watched_triton)(lambda kernel, grid, *others: grids.append(grid)):
+            variant(*given)
+        assert {grid[1] for grid in grids if len(grid) > 1} - {1} == ({4, 2} if variant.name != "warp" else set())
+        for one, expected in zip(variant(*given), OP["native"](*given), strict=True):
+            torch.testing.assert_close(one, expected, rtol=1e-2, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("dtype", "D", "target", "kernel"),
     [
@@ -101,6 +120,18 @@ def test_tensor_cores_take_vectors_of_half_types_and_leave_the_rest(dtype, D, ta
     with machine.planning(TARGETS[target]), watched(lambda kernel, *launch: launched.append(kernel.name)):
         OP["cuda/tensor_cores"](q, k, v, torch.tensor([300, 7], dtype=torch.int32))
     assert [name.partition("<")[0] for name in launched] == [kernel, "decode_join"]
+
+
+def test_many_wide_heads_fit_in_the_shared_memory_of_every_target():
+    """Compiled for sm_75, 64 heads of 256 features took 80 KiB, and 86,272 bytes in float32."""
+    for name, target in TARGETS.items():
+        for dtype in (torch.float32, torch.float16):
+            for D, group in ((256, 64), (129, 200), (128, 64)):
+                with machine.planning(target):
+                    options, _ = triton.tile(D, group, torch.empty(1, group, D, dtype=dtype))
+                sums = 5 * options["HEADS"] * options["BLOCK_D"]
+                assert sums <= target.shared_bytes_per_block, f"{name} {dtype} {D}: {options}"
+                assert options["HEADS"] == (32 if name == "sm_75" and D > 128 else 64)
 
 
 @pytest.mark.skipif(DEVICE == "cuda", reason="there the kernel asserts it, after which the process has no GPU")

@@ -17,6 +17,8 @@ from kernels.operation import Variant
 from kernels.ops.attention import triton_tiles
 from kernels.ops.attention.triton_tiles import (
     LOG2_E,
+    beyond_grid,
+    by_sequences,
     in_band,
     lines,
     load_rows,
@@ -151,6 +153,8 @@ def add_queries(
         if dq_ptr is not None:
             lanes = tl.arange(0, BLOCK_D)
             sums = dq_ptr + rows.to(tl.int64)[:, None] * D + lanes[None, :]
+            # Behind the last key a score is 0: far above all others its weight is infinite, and 0 · inf is NaN.
+            ds = tl.where((columns < KV)[:, None], ds, 0.0)
             dq_tile = tl.dot(tl.trans(ds), k, input_precision="ieee")
             tl.atomic_add(sums, dq_tile, mask=(rows < end)[:, None] & (lanes < D)[None, :], sem="relaxed")
     return dk, dv
@@ -201,7 +205,7 @@ def attention_dkdv_kernel(
 
 
 def query_statistics(dy, y, state) -> torch.Tensor:
-    B, H, Q, D = y.shape
+    dy, (B, H, Q, D) = lines(dy), y.shape
     queries = y.new_empty((3, B, H, Q), dtype=torch.float32)
     grid, sizes = (triton.cdiv(Q, 32), B * H), {"D": D, "BLOCK": 32, "BLOCK_D": side(D, 256)}
     launch(attention_queries_kernel, grid, dy, y, state, queries, *places(dy), H, Q, **sizes, num_warps=4)
@@ -234,6 +238,8 @@ def walk_queries(given, options, dy, q, k, v, queries, causal, window, scale) ->
 
 
 def two_walks(dy, q, k, v, y, state, causal, window, scale):
+    if beyond_grid(q):
+        return by_sequences(two_walks, dy, q, k, v, y, state, causal, window, scale)
     Q, KV = q.shape[2], k.shape[2]
     if not q.numel() or not k.numel():
         return tuple(empty_contiguous(one).zero_() for one in (q, k, v))

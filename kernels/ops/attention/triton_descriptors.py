@@ -15,7 +15,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from kernels import machine
 from kernels.ops.attention import triton_backward, triton_forward, triton_tiles
 from kernels.ops.attention.triton_backward import query_statistics, walk_keys, walk_queries
-from kernels.ops.attention.triton_tiles import tile
+from kernels.ops.attention.triton_tiles import beyond_grid, by_sequences, tile
 from kernels.rung import rung
 from kernels.vectors import heads_in_vectors
 
@@ -48,6 +48,8 @@ def described(options: dict[str, int], *matrices: tuple[torch.Tensor, str]) -> l
 
 
 def descriptors(q, k, v, causal, window, scale):
+    if beyond_grid(q):
+        return by_sequences(descriptors, q, k, v, causal, window, scale)
     if not fits(q, k, v):
         return triton_forward.flash(q, k, v, causal, window, scale)
     options = tile(q.shape[2], k.shape[2], q, 1, (of_width(FORWARD_TILES, q.shape[3]),))
@@ -56,6 +58,8 @@ def descriptors(q, k, v, causal, window, scale):
 
 
 def backward_descriptors(dy, q, k, v, y, state, causal, window, scale):
+    if beyond_grid(q):
+        return by_sequences(backward_descriptors, dy, q, k, v, y, state, causal, window, scale)
     if not fits(dy, q, k, v):
         return triton_backward.two_walks(dy, q, k, v, y, state, causal, window, scale)
     (_, _, Q, D), KV = q.shape, k.shape[2]

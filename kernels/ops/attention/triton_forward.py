@@ -15,6 +15,8 @@ from kernels.ops.attention.native import SIGNATURE
 from kernels.ops.attention.triton_tiles import (
     HALF_TILES,
     LOG2_E,
+    beyond_grid,
+    by_sequences,
     in_band,
     lines,
     load_rows,
@@ -118,6 +120,8 @@ def forward(given, options, q, k, v, causal, window, scale):
 
 
 def flash(q, k, v, causal, window, scale):
+    if beyond_grid(q):
+        return by_sequences(flash, q, k, v, causal, window, scale)
     given = q, k, v = lines(q), lines(k), lines(v)
     return forward(given, tile(q.shape[2], k.shape[2], q, 1, HALF_TILES), q, k, v, causal, window, scale)
 

@@ -12,7 +12,7 @@ import triton.language as tl
 from kernels.arguments import empty_contiguous
 from kernels.ops.attention import triton_backward, triton_tiles
 from kernels.ops.attention.triton_backward import TILES, query_statistics, two_walks, walk_keys
-from kernels.ops.attention.triton_tiles import lines, tile
+from kernels.ops.attention.triton_tiles import beyond_grid, by_sequences, lines, tile
 from kernels.rung import rung
 from kernels.triton.launch import launch
 
@@ -26,6 +26,8 @@ def attention_rounded_kernel(sums_ptr, dq_ptr, n, scale, BLOCK: tl.constexpr):
 
 
 def one_walk(dy, q, k, v, y, state, causal, window, scale):
+    if beyond_grid(q):
+        return by_sequences(one_walk, dy, q, k, v, y, state, causal, window, scale)
     # Of 256 floats a tile has 8 rows, and tl.dot sums over no fewer than 16.
     if not q.numel() or not k.numel() or tile(k.shape[2], q.shape[2], q, 2, TILES)["BLOCK"] < 16:
         return two_walks(dy, q, k, v, y, state, causal, window, scale)

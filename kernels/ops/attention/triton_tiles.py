@@ -1,12 +1,12 @@
 """What the Triton kernels of attention share: tiles of rows, who sees whom, and how large tiles are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import triton
 import triton.language as tl
 
-from kernels.hardware import REFERENCE
+from kernels.hardware import LAUNCH_GRID, REFERENCE
 from kernels.machine import target
 from kernels.ops.attention.band import band
 
@@ -23,6 +23,8 @@ FLOAT_TILES = ((32, 32, 8, 1), (32, 16, 8, 1), (16, 16, 8, 1), (8, 16, 8, 1))
 """The same without tensor cores, where Triton unrolls every product: larger tiles do not fit in the registers."""
 FLOAT_BYTES = REFERENCE.static_shared_bytes_per_block
 """Of shared memory, for the tiles among FLOAT_TILES: what every target has, and some to spare."""
+FARTHEST = 1 << 24
+"""Elements from a row to the next: the places of the 128 rows of a tile are counted in 32 bits."""
 
 
 @triton.jit
@@ -110,13 +112,26 @@ def tile(own: int, others: int, q: torch.Tensor, tensors: int, tiles: Sequence) 
 
 
 def lines(x: torch.Tensor) -> torch.Tensor:
-    """x, whose features are neighbours; a copy only where they are not."""
-    return x if x.stride(3) == 1 or x.shape[3] == 1 else x.contiguous()
+    """x, whose features are neighbours, and whose rows are at most FARTHEST apart; a copy only where they are not."""
+    return x if (x.stride(3) == 1 or x.shape[3] == 1) and x.stride(2) <= FARTHEST else x.contiguous()
 
 
 def places(*tensors: torch.Tensor) -> list[int]:
     """Strides of batches, heads and rows of each."""
     return [stride for one in tensors for stride in one.stride()[:3]]
+
+
+def beyond_grid(q: torch.Tensor) -> bool:
+    """Whether there are more matrices than a grid has places for in its second dimension."""
+    return q.shape[0] * q.shape[1] > LAUNCH_GRID[1] and q.shape[0] > 1
+
+
+def by_sequences(fn: Callable, *args) -> tuple[torch.Tensor, ...]:
+    """fn(*args), of which the first tensors are B×H×…, of as many sequences at a time as a grid takes."""
+    most = max(LAUNCH_GRID[1] // args[0].shape[1], 1)
+    tensors = [one.split(most) for one in args if isinstance(one, torch.Tensor)]
+    others = args[len(tensors) :]
+    return tuple(map(torch.cat, zip(*(fn(*some, *others) for some in zip(*tensors, strict=True)), strict=True)))
 
 
 def numbers(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int | None) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from kernels.cuda.rows import power_of_2_from
 from kernels.cuda.template import kernel
 from kernels.machine import target
 from kernels.ops.decode import cache
-from kernels.ops.decode.cache import in_pages, parts, strides
+from kernels.ops.decode.cache import beyond_grid, by_sequences, in_pages, parts, strides
 from kernels.ops.decode.native import SIGNATURE
 from kernels.rung import rung
 from kernels.vectors import heads_in_vectors
@@ -99,6 +99,8 @@ def pack(k, v) -> int:
 
 def by_parts(block, q, k, v, lengths, table, scale):
     """By the kernel of `block(q, k, v)`, and by decode_join."""
+    if beyond_grid(q, k, table):
+        return by_sequences(partial(by_parts, block), q, k, v, lengths, table, scale)
     y, lse = SIGNATURE.empty_outputs(q)
     if not (queries := lse.numel()):
         return y, lse

@@ -7,7 +7,7 @@ import triton.language as tl
 
 from kernels.machine import target
 from kernels.ops.decode import cache
-from kernels.ops.decode.cache import in_pages, parts, strides
+from kernels.ops.decode.cache import beyond_grid, by_sequences, in_pages, parts, strides
 from kernels.ops.decode.native import SIGNATURE
 from kernels.rung import rung
 from kernels.triton.launch import ASSERTING, launch
@@ -116,12 +116,16 @@ def tile(D: int, group: int, q: torch.Tensor) -> tuple[dict[str, int], int]:
     values, most, stages = (LARGE_TILE, 128, 2) if large else (TILE, 64, 3)
     if q.itemsize == 4:
         values, most, stages = FLOAT_TILE, 64, 1
-    heads = min(max(triton.next_power_of_2(group), 16), MOST_HEADS)
+    # The sums of all heads pass through shared memory, beside what is in it.
+    most_heads = MOST_HEADS if 5 * MOST_HEADS * wide <= target(q.device).shared_bytes_per_block else MOST_HEADS // 2
+    heads = min(max(triton.next_power_of_2(group), 16), most_heads)
     options = {"KEYS": min(max(values // wide, 16), most), "HEADS": heads, "BLOCK_D": wide, "STAGES": stages}
     return options, 2 if values == LARGE_TILE and wide > 64 else cache.BLOCKS
 
 
 def split(q, k, v, lengths, table, scale):
+    if beyond_grid(q, k, table):
+        return by_sequences(split, q, k, v, lengths, table, scale)
     y, lse = SIGNATURE.empty_outputs(q)
     if not y.numel():
         return y, lse
