@@ -11,7 +11,7 @@ from kernels.machine import multiprocessors
 from kernels.row_parts import few_rows
 from kernels.vectors import VECTOR_BYTES
 
-NARROWEST_PADDED, WIDEST = 257, {4: 1_536, 2: 2_048}  # columns, by itemsize, of rows that are no whole vectors
+NARROWEST_PADDED, WIDEST = 257, 2_048  # columns of rows that are no whole vectors
 # Vectors of others, which share a warp, and rows a multiprocessor.
 NARROW_VECTORS, NARROW_ROWS = range(9, 33), 64
 VALUES = 16  # of a lane, unless a warp has more
@@ -25,7 +25,7 @@ def is_narrow(x: torch.Tensor, whole: bool) -> bool:
     padded = 3 * power_of_2_from(N) > 4 * N
     if whole:
         return padded and N // size in NARROW_VECTORS and not few_rows(M, x.device, NARROW_ROWS)
-    return N < NARROWEST_PADDED or ((padded or x.itemsize == 2) and WIDEST[x.itemsize] >= N)
+    return N < NARROWEST_PADDED or ((padded or x.itemsize == 2) and N <= WIDEST)
 
 
 def narrow_block(x: torch.Tensor) -> tuple[int, int, int]:
