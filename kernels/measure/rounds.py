@@ -76,8 +76,8 @@ def slow(
     inputs: Callable[[int], dict],
     prepare: Prepare,
 ) -> dict[str, str]:
-    """Whose calls take longer than SLOW on the GPU, and how long they take: of three, since the first ones may compile. And
-    which peers refuse these inputs: what they raise."""
+    """Whose calls take longer than SLOW on the GPU, and how long they take: the least of a few, since the first ones may
+    compile. And which peers refuse these inputs: what they raise."""
     found, data = {}, inputs(0)
     for name, call in calls.items():
         try:
