@@ -186,3 +186,11 @@ def test_descriptors_leave_expanded_heads(expanded):
     assert triton_descriptors.fits(*tensors)
     tensors[expanded] = tensors[expanded][:, :1].expand(1, 2, 3, 16)
     assert not triton_descriptors.fits(*tensors)
+
+
+def test_descriptors_leave_what_is_farther_apart_than_they_can_tell():
+    """A dimension of one may have any stride."""
+    tensors = [one.cpu().half() for one in inputs()]
+    q = tensors[0]
+    assert triton_descriptors.fits(q.as_strided(q.shape, (1 << 38, *q.stride()[1:])), *tensors[1:])
+    assert not triton_descriptors.fits(q.as_strided(q.shape, (1 << 39, *q.stride()[1:])), *tensors[1:])

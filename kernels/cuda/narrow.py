@@ -1,7 +1,7 @@
 """Many narrow rows, one behind the other: which of them blocks copy as vectors, wherever in one a row ends, and what blocks.
 
-In between a warp or less has a row, value by value (layer_norm_narrow.cu, rms_norm_narrow.cu). That each warp copies its own rows
-and waits for no other is faster for some widths and slower for others (book/results/tried/narrow_by_warps.json).
+In between a warp or less has a row, value by value (layer_norm_narrow.cu, rms_norm_narrow.cu). That each warp copies its own
+rows and waits for no other is faster for some widths and slower for others (book/results/tried/narrow_by_warps.json).
 """
 
 import torch

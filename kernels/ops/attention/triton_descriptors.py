@@ -20,6 +20,7 @@ from kernels.rung import rung
 from kernels.vectors import heads_in_vectors
 
 SHARED_BYTES = 200 << 10  # of the largest tiles
+FARTHEST_BYTES = 1 << 40  # from one matrix to the next, for TMA
 FORWARD_TILES = {64: (64, 128, 4, 3), 128: (128, 64, 4, 2), 256: (128, 64, 8, 2)}
 DQ_TILES = {64: (128, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 32, 4, 3)}
 DKDV_TILES = {64: (64, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 64, 8, 2)}
@@ -32,6 +33,7 @@ def fits(*tensors: torch.Tensor) -> bool:
     """Whether descriptors can tell where these matrices lie, on a GPU that has TMA and room for the tiles."""
     of = tensors[0]
     lines = all(one.stride(3) == 1 and 0 not in one.stride() for one in tensors) and heads_in_vectors(*tensors)
+    lines = lines and all(max(one.stride()) * of.itemsize < FARTHEST_BYTES for one in tensors)
     gpu = machine.target(of.device)
     # The tensor cores of later GPUs want other registers, where kernels of these tiles spill.
     hopper = "TMA" in gpu.features and gpu.shared_bytes_per_block >= SHARED_BYTES and gpu.capability < 100
