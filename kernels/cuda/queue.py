@@ -84,7 +84,8 @@ def can_be_peeled(*matrices: torch.Tensor) -> bool:
     return NARROWEST_PEELED <= N and not starts and not steps
 
 
-def fits_block(
+def fits(
+    cluster: bool,
     x: torch.Tensor,
     matrices: int = 2,
     peeled: bool = False,
@@ -92,33 +93,20 @@ def fits_block(
     kept: int = 0,
     registers: int | None = None,
 ) -> bool:
-    """Whether a block can keep the sums of all columns of x, and has room for a row of so many such matrices. values, kept and
-    registers are as for `queue_parameters`."""
+    """Whether a block, or of wider rows a cluster, can keep the sums of all columns of x, and has room for a row of so many
+    such matrices. Still wider rows are for other kernels. values, kept and registers are as for `queue_parameters`."""
     N = x.shape[-1]
     columns = N + peeled * peel(x.itemsize)
-    return bool(
-        x.numel()
-        and N <= WIDEST_OF_BLOCK
-        and queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept, registers)[3] > 0
-    )
-
-
-def fits_cluster(
-    x: torch.Tensor,
-    matrices: int = 2,
-    peeled: bool = False,
-    values: int = VALUES,
-    kept: int = 0,
-    registers: int | None = None,
-) -> bool:
-    """Whether rows of x are for clusters, and one of so many such matrices has room in their blocks: narrower ones fit a block,
-    and wider ones are for other kernels. values, kept and registers are as for `queue_parameters`."""
-    N = x.shape[-1]
-    columns = N + peeled * peel(x.itemsize)
-    if not x.numel() or not WIDEST_OF_BLOCK < N or columns > WIDEST_OF_CLUSTER or not has(x.device, "clusters"):
+    if not x.numel() or cluster != (N > WIDEST_OF_BLOCK):
         return False
-    columns = -(-columns // blocks_of_row(columns))
+    if cluster:
+        if columns > WIDEST_OF_CLUSTER or not has(x.device, "clusters"):
+            return False
+        columns = -(-columns // blocks_of_row(columns))
     return queue_parameters(columns, x.itemsize, target(x.device), matrices, values, kept, registers)[3] > 0
+
+
+fits_block, fits_cluster = (functools.partial(fits, cluster) for cluster in (False, True))
 
 
 def cluster_unsupported(case: Case, machine: Machine) -> str | None:

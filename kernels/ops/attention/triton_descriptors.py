@@ -35,7 +35,7 @@ def fits(*tensors: torch.Tensor) -> bool:
     lines = all(one.stride(3) == 1 and 0 not in one.stride() for one in tensors) and heads_in_vectors(*tensors)
     lines = lines and all(max(one.stride()) * of.itemsize < FARTHEST_BYTES for one in tensors)
     gpu = machine.target(of.device)
-    # The tensor cores of later GPUs want other registers, where kernels of these tiles spill.
+    # The tiles are timed on Hopper alone.
     hopper = "TMA" in gpu.features and gpu.shared_bytes_per_block >= SHARED_BYTES and gpu.capability < 100
     return of.itemsize == 2 and all(one.numel() for one in tensors) and lines and hopper
 
